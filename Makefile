@@ -4,11 +4,13 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 IOTOMY := $(TARGET)/release/iotomy
 C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c \
-	benches/src/wait/*.c benches/src/files/*.c \
-	crates/lab/src/files/worker/*.[ch])
+	benches/src/*.h benches/src/wait/*.c benches/src/files/*.c benches/src/ports/*.c \
+	crates/lab/src/files/worker/*.[ch] \
+	crates/ports-c/include/*.h crates/ports-c/include/sys/*.h crates/ports-c/include/iotomy/*.h crates/ports-c/tests/c/*.[ch] \
+	crates/ports-c/tests/clients/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: docs demo test lint setup build articles bench bench-summary test-kernel install clean
+.PHONY: docs demo test lint setup build build-ports articles bench bench-summary test-kernel test-ports test-ports-threads install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -69,11 +71,27 @@ docs:
 articles:
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test articles -- tables_and_pictures
 
-# What iotomy does in BPF, on the kernel of this Debian release, under emulation; some three minutes.
+# What iotomy does in BPF, on the kernel of this Debian release, under emulation; some five minutes.
 test-kernel: build
-	@scripts/test-kernel $(IOTOMY)
+	@CARGO=$(CARGO) scripts/test-kernel $(IOTOMY)
 
-install: build
+# The C library of event ports, /dev/poll and kqueue.
+build-ports:
+	@scripts/setup build
+	$(CARGO) build --release --locked --package iotomy-ports-c
+
+# libevent's regression suite on event ports, /dev/poll and kqueue, with its own back ends; some minutes.
+# ARGS=DIRECTORY is a tree of libevent, without it the Debian source package is fetched.
+test-ports:
+	@scripts/setup build
+	@CARGO=$(CARGO) scripts/test-ports $(ARGS)
+
+# The C library and its tests under ThreadSanitizer. ARGS=PROGRAM is one of crates/ports-c/tests/c.
+test-ports-threads:
+	@scripts/setup build
+	@CARGO=$(CARGO) scripts/test-ports-threads $(ARGS)
+
+install: build build-ports
 	install -Dm755 $(IOTOMY) $(DESTDIR)$(PREFIX)/bin/iotomy
 	$(IOTOMY) generate man $(DESTDIR)$(PREFIX)/share/man/man1
 	$(IOTOMY) generate completions $(DESTDIR)$(PREFIX)/share/iotomy/completions
@@ -81,6 +99,7 @@ install: build
 	install -Dm644 iotomy.bash ../../bash-completion/completions/iotomy && \
 	install -Dm644 _iotomy ../../zsh/site-functions/_iotomy && \
 	install -Dm644 iotomy.fish ../../fish/vendor_completions.d/iotomy.fish
+	scripts/install-ports $(TARGET)/release $(PREFIX) $(DESTDIR)
 
 clean:
 	$(CARGO) clean

@@ -7,7 +7,7 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    for name in ["empty", "clock", "sample"] {
+    for name in ["empty", "clock", "empty_rings", "clock_rings", "sample", "steal"] {
         let source = format!("src/bpf/{name}.bpf.c");
         let built = SkeletonBuilder::new()
             .source(&source)

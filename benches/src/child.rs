@@ -27,6 +27,8 @@ pub const GUARD: &str = "guard";
 
 /// A run that takes longer is considered hung.
 const LONGEST: Duration = Duration::from_secs(60);
+/// A state that does not come sooner never comes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The signals that end a bench; they stay blocked until they are checked.
 #[derive(Debug)]
@@ -48,8 +50,7 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Signals {
-    /// Blocks the signals. Children start with none blocked, because the standard library resets
-    /// the mask.
+    /// Blocks the signals. Children inherit that; the guard and [`unblock_signals`] undo it.
     pub fn hold() -> Result<Self> {
         let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         set.thread_block().context("cannot hold signals back")?;
@@ -74,12 +75,44 @@ impl Signals {
     /// # Errors
     /// [`Interrupted`], or an error when the child took too long.
     pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
-        let waited = self.wait_for_end(child, Some(Instant::now() + LONGEST));
-        if waited.is_err() {
+        self.wait_at_most(child, LONGEST)
+    }
+
+    /// Does the same with another limit on the time.
+    ///
+    /// # Errors
+    /// [`Interrupted`], or an error when the child took too long.
+    pub fn wait_at_most(&self, child: &mut Child, longest: Duration) -> Result<ExitStatus> {
+        self.wait_for(child, longest)?.context("took too long")
+    }
+
+    /// Waits for a child to end for this long, and then kills it. Returns its status if it ended by itself.
+    ///
+    /// # Errors
+    /// [`Interrupted`]; the child is killed then, too.
+    pub fn wait_for(&self, child: &mut Child, time: Duration) -> Result<Option<ExitStatus>> {
+        let waited = self.wait_for_end(child, Some(Instant::now() + time));
+        if !matches!(waited, Ok(Some(_))) {
             let _ = child.kill();
             let _ = child.wait();
         }
         waited
+    }
+
+    /// Checks repeatedly, for some seconds, until the condition holds; returns whether it did.
+    ///
+    /// # Errors
+    /// [`Interrupted`] when a signal has arrived.
+    pub fn until(&self, holds: impl Fn() -> bool) -> Result<bool> {
+        let until = Instant::now() + PATIENCE;
+        while !holds() {
+            self.check()?;
+            if Instant::now() > until {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(true)
     }
 
     /// Waits for a child without a time limit and forwards signals to it.
@@ -89,7 +122,7 @@ impl Signals {
     pub fn wait_passing_on(&self, child: &mut Child) -> Result<ExitStatus> {
         loop {
             match self.wait_for_end(child, None) {
-                Ok(status) => return Ok(status),
+                Ok(status) => return status.context("a child did not end"),
                 Err(error) => {
                     let Some(Interrupted(number)) = error.downcast_ref() else { return Err(error) };
                     let signal = Signal::try_from(*number).context("an unknown signal")?;
@@ -101,17 +134,22 @@ impl Signals {
         }
     }
 
-    fn wait_for_end(&self, child: &mut Child, until: Option<Instant>) -> Result<ExitStatus> {
+    /// Returns the status of a child that ended before that moment, if there is one.
+    fn wait_for_end(
+        &self,
+        child: &mut Child,
+        until: Option<Instant>,
+    ) -> Result<Option<ExitStatus>> {
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
             .context("cannot open a pidfd")?;
         loop {
             if let Some(status) = child.try_wait().context("cannot wait for a child")? {
-                return Ok(status);
+                return Ok(Some(status));
             }
             self.check()?;
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                bail!("took longer than {} s", LONGEST.as_secs());
+                return Ok(None);
             }
             let mut ready = [
                 PollFd::new(&pidfd, PollFlags::IN),
@@ -159,12 +197,13 @@ pub fn own_path() -> Result<PathBuf> {
     std::env::current_exe().context("cannot tell this program's path")
 }
 
-/// Executes the program so that it dies with its parent. Where permitted, it has a higher priority
-/// than other work of the machine, so that a concurrent build does not affect the measurement.
+/// Executes the program so that it dies with its parent, before other work of the machine
+/// ([`go_first`]).
 pub fn guard(argv: &[OsString]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
     die_with_parent()?;
-    let _ = rustix::process::setpriority_process(None, -20);
+    unblock_signals()?;
+    go_first();
     Err(Command::new(program).args(arguments).exec())
         .with_context(|| format!("cannot run {}", program.display()))
 }
@@ -173,4 +212,17 @@ pub fn guard(argv: &[OsString]) -> Result<()> {
 pub fn die_with_parent() -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .context("cannot ask for a signal at the parent's death")
+}
+
+/// Unblocks the signals that this program's children inherit blocked.
+pub fn unblock_signals() -> Result<()> {
+    SigSet::empty().thread_set_mask().context("cannot unblock signals")
+}
+
+/// Gives this process a higher priority than other work of the machine where that is permitted, so that a concurrent
+/// build does not affect the measurement. Under `nice`, a bench lets the other work go first, as it was told to.
+pub fn go_first() {
+    if rustix::process::getpriority_process(None).is_ok_and(|nice| nice <= 0) {
+        let _ = rustix::process::setpriority_process(None, -20);
+    }
 }

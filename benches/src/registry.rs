@@ -1,15 +1,18 @@
 //! The benches in the order of their execution.
 
 use crate::bench::Bench;
-use crate::{anatomy, copy, files, live, race, report, trace, wait};
+use crate::{anatomy, copy, files, live, ports, race, report, rings, services, trace, wait};
 
 /// Every bench.
 pub static BENCHES: &[&Bench] = &[
     &trace::BENCH,
+    &rings::BENCH,
+    &services::BENCH,
     &live::BENCH,
     &race::BENCH,
     &copy::BENCH,
     &wait::BENCH,
+    &ports::BENCH,
     &files::BENCH,
     &anatomy::BENCH,
     &report::BENCH,

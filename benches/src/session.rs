@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::child::{Signals, die_with_parent, own_path};
+use crate::child::{Signals, die_with_parent, go_first, own_path};
 use crate::options::Options;
 
 /// The variable that marks the child.
@@ -44,8 +44,9 @@ pub fn own_session(signals: &Signals, options: &Options) -> Result<Option<ExitCo
 pub fn lead_session() {
     // None of these calls is required: without them the run is only less quiet, which the record
     // shows.
-    if rustix::process::setsid().is_ok() {
+    let is_nice = rustix::process::getpriority_process(None).is_ok_and(|nice| nice > 0);
+    if rustix::process::setsid().is_ok() && !is_nice {
         let _ = std::fs::write("/proc/self/autogroup", "-20");
     }
-    let _ = rustix::process::setpriority_process(None, -20);
+    go_first();
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use iotomy_benches::registry::BENCHES;
 use iotomy_benches::stats::ratio;
 use iotomy_benches::summary::documents::{guide, pages};
-use iotomy_benches::summary::kept::{newest_full, runs};
+use iotomy_benches::summary::kept::{newest, runs};
 use iotomy_record::{AxisValue, Sweep};
 use tempfile::TempDir;
 
@@ -40,9 +40,11 @@ impl Project {
         command.output().unwrap()
     }
 
-    /// Returns the directory of the newest run.
-    fn run(&self) -> PathBuf {
-        newest_full(&runs(&self.path("results")).unwrap()).unwrap().path.clone()
+    /// Returns the directory of the newest run of a bench.
+    fn run(&self, bench: &str) -> PathBuf {
+        let runs = runs(&self.path("results")).unwrap();
+        let mut newest = newest(&runs).unwrap().into_iter();
+        newest.find(|(_, kept)| kept.bench.name == bench).unwrap().0.path.clone()
     }
 }
 
@@ -101,11 +103,11 @@ fn a_figure_changed_by_hand_is_found_and_written_anew() {
 #[test]
 fn of_several_records_the_benchs_own_counts() {
     let project = Project::new();
-    let folder = project.run().join("wait");
+    let folder = project.run("wait").join("wait");
     let before = project.rows("wait");
     // Other records beside it, from parts or in further directories, change nothing.
     fs::create_dir(folder.join("loaded")).unwrap();
-    let other = project.run().join("files/raw.json");
+    let other = project.run("files").join("files/raw.json");
     fs::copy(&other, folder.join("loaded/raw.json")).unwrap();
     fs::copy(&other, folder.join("raw-part.json")).unwrap();
     fs::copy(&other, folder.join("notes.json")).unwrap();
@@ -119,7 +121,7 @@ fn of_several_records_the_benchs_own_counts() {
 #[test]
 fn what_was_measured_in_two_parts_counts_as_in_the_later() {
     let project = Project::new();
-    let folder = project.run().join("wait");
+    let folder = project.run("wait").join("wait");
     let whole = fs::read_to_string(folder.join("raw.json")).unwrap();
     let started = serde_json::from_str::<Sweep>(&whole).unwrap().started;
     fs::rename(folder.join("raw.json"), folder.join("raw-a.json")).unwrap();
@@ -130,18 +132,35 @@ fn what_was_measured_in_two_parts_counts_as_in_the_later() {
 }
 
 #[test]
-fn a_run_without_every_bench_is_not_published() {
+fn the_newest_run_of_each_bench_is_published() {
     let project = Project::new();
-    let newest = project.run();
-    fs::remove_dir_all(newest.join("wait")).unwrap();
+    let (from, later) = (project.run("wait"), project.path("results/2999-01-01-later"));
+    fs::create_dir(&later).unwrap();
+    copy(&from.join("wait"), &later.join("wait"));
+    let raw = fs::read_to_string(later.join("wait/raw.json")).unwrap();
+    let started = serde_json::from_str::<Sweep>(&raw).unwrap().started;
+    let moved = raw.replace(&started, "2999-01-01T00:00:00.000Z");
+    fs::write(later.join("wait/raw.json"), moved).unwrap();
+    assert!(project.summary(&[]).status.success());
+    let guide = fs::read_to_string(project.path("docs/benchmarks.md")).unwrap();
+    assert!(guide.contains("(../results/2999-01-01-later/wait/README.md)"), "{guide}");
+    assert!(!guide.contains("2999-01-01-later/files"), "{guide}");
+}
+
+#[test]
+fn a_bench_without_a_run_is_not_published() {
+    let project = Project::new();
     for run in runs(&project.path("results")).unwrap() {
-        if run.lacks().is_empty() {
+        if run.path.join("wait").is_dir() {
             fs::remove_dir_all(run.path.join("wait")).unwrap();
         }
     }
     let checked = project.summary(&[]);
     assert_eq!(checked.status.code(), Some(2));
-    assert!(text(&checked).contains("lacks wait); run `make bench`"), "{checked:?}");
+    assert!(
+        text(&checked).contains("raw record of the bench wait; run `make bench-wait`"),
+        "{checked:?}"
+    );
 }
 
 #[test]
@@ -187,9 +206,11 @@ fn copy_verdicts(sweep: &Sweep) -> usize {
 impl Project {
     fn rows(&self, bench: &str) -> Vec<iotomy_benches::summary::Row> {
         let runs = runs(&self.path("results")).unwrap();
-        let kept =
-            newest_full(&runs).unwrap().benches.iter().filter(|kept| kept.bench.name == bench);
-        kept.flat_map(|kept| kept.rows()).collect()
+        let newest = newest(&runs).unwrap().into_iter();
+        newest
+            .filter(|(_, kept)| kept.bench.name == bench)
+            .flat_map(|(_, kept)| kept.rows())
+            .collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! overhead of an interrupt. All of them can be switched on and off.
 
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use iotomy_record::{Anatomy, store};
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler, set_running};
-use libbpf_rs::{Link, Object, ObjectBuilder};
+use libbpf_rs::{Link, Object};
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
 };
 
 use crate::child::guard_of;
+use crate::programs::{self, Aligned, attach_to};
 
 /// The longest time a watch may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,10 +27,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 const AT_WORK: u64 = 1_000_000;
 /// More CPUs than any machine has.
 const CPUS: u32 = 8_192;
-
-/// Aligned to eight bytes, as an ELF reader requires.
-#[repr(C, align(8))]
-struct Aligned<Bytes: ?Sized>(Bytes);
 
 static SAMPLE: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/sample.bpf.o")));
@@ -60,21 +57,11 @@ impl Events {
     /// Opens the same events with a program that does nothing.
     pub(crate) fn empty(cpus: usize, rate: u32) -> Result<Self> {
         let bare = Self::bare(cpus, rate)?;
-        let open = ObjectBuilder::default().name("sample").and_then(|b| b.open_memory(&SAMPLE.0));
-        let object =
-            open.and_then(libbpf_rs::OpenObject::load).context("cannot load an empty program")?;
-        let links: Result<Vec<Link>, _> = {
+        let object = programs::load("sample", SAMPLE)?;
+        let links: Result<Vec<Link>> = {
             let mut programs = object.progs_mut();
             let program = programs.next().context("the object has no program")?;
-            // The link closes the descriptor that it receives, so it gets a copy.
-            let copies = bare.events.iter().map(OwnedFd::try_clone);
-            copies
-                .map(|copy| {
-                    let copy = std::mem::ManuallyDrop::new(copy.context("cannot copy an event")?);
-                    let link = program.attach_perf_event(copy.as_raw_fd());
-                    link.context("cannot attach an empty program")
-                })
-                .collect()
+            bare.events.iter().map(|event| attach_to(&program, event)).collect()
         };
         let events = Self { events: bare.events, _program: Some((object, links?)) };
         events.switch(false)?;

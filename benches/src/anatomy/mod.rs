@@ -45,7 +45,7 @@ const SAMPLES: &str = "samples";
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "anatomy",
-    title: "what anatomy costs",
+    title: "overhead of sampling",
     minutes: 4,
     peers: &[],
     command: Args::command,
@@ -203,7 +203,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     conditions.end();
     let results = Results {
         folder: "anatomy",
-        title: "What anatomy costs",
+        title: "Overhead of sampling",
         text: text(&sampled, &all, &conditions),
         method: String::new(),
         record: sweep(&conditions, &sampled, &all),

@@ -42,7 +42,7 @@ const STATES: [State; 4] = [State::Rest, State::Timer, State::Empty, State::Samp
 
 impl State {
     /// Returns the name of the state in the record.
-    fn part(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Rest => "nothing",
             Self::Timer => "a timer event alone",
@@ -144,7 +144,7 @@ impl Measured {
         let on = self.work.name();
         let mut cases = Vec::new();
         for state in &STATES[1..] {
-            let part = format!("{}, {on}", state.part());
+            let part = format!("{}, {on}", state.name());
             for (side, samples) in [("without", rest), ("with", self.samples(*state))] {
                 let params = [("part", part.as_str()), ("side", side), ("on", on)];
                 cases.push(Case::new(&params, "on-cpu", "ns each", samples));
@@ -157,7 +157,7 @@ impl Measured {
 
     /// Returns the names of the components in [`Self::cases`].
     pub(crate) fn parts(work: Work) -> impl Iterator<Item = String> {
-        STATES[1..].iter().map(move |state| format!("{}, {}", state.part(), work.name()))
+        STATES[1..].iter().map(move |state| format!("{}, {}", state.name(), work.name()))
     }
 
     /// Returns the targets for samples of this work.

@@ -38,7 +38,7 @@ use crate::stats::FEWEST;
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "copy",
-    title: "how fast bytes are copied",
+    title: "speed of copying",
     minutes: 28,
     peers: &["setup-uutils"],
     command: Args::command,

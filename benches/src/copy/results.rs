@@ -30,7 +30,7 @@ impl CopyResults {
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         let (folder, title) = match self.sweep {
             true => ("copy/movers", "Which mover is fastest on which route"),
-            false => ("copy", "How fast bytes are copied"),
+            false => ("copy", "Speed of copying"),
         };
         Results {
             folder,

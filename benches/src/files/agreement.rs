@@ -3,7 +3,7 @@
 //!
 //! Each turn requests some hundred reads from each program, in random order, so that a change in the disk's state
 //! affects all of them. A figure is the mean time of a read as the program itself reports it, without its start; there
-//! is no layout of files and no warm-up. For short reads, which the page cache answers, the program's own work between
+//! is not a layout of files and no warm-up. For short reads, which the page cache answers, the program's own work between
 //! two clock reads is a large part of the time. These reads are therefore also measured a second time by
 //! `iotomy trace`, as the time in the call.
 

@@ -36,7 +36,7 @@ use crate::stats::FEWEST;
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "files",
-    title: "what small files cost",
+    title: "time per operation on small files",
     minutes: 3,
     peers: &["build-files-peers"],
     command: Args::command,

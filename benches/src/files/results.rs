@@ -32,7 +32,7 @@ impl FilesResults {
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "files",
-            title: "What small files cost",
+            title: "Time per operation on small files",
             text: self.text(conditions),
             method: METHOD.to_owned(),
             record: self.record(conditions),

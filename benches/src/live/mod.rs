@@ -34,7 +34,7 @@ use crate::stats::FEWEST;
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "live",
-    title: "what the live view costs",
+    title: "overhead of the live view",
     minutes: 2,
     peers: &[],
     command: Args::command,

@@ -30,7 +30,7 @@ impl LiveResults {
         let targets = self.targets();
         Results {
             folder: "live",
-            title: "What the live view costs",
+            title: "Overhead of the live view",
             text: self.text(conditions, &targets),
             method: METHOD.to_owned(),
             record: self.sweep(conditions, &targets),

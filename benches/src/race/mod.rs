@@ -1,4 +1,4 @@
-//! `bench race`: how often racers of commands are wrong, and which differences they find, in one run.
+//! `bench race`: false-positive and detection rates of `iotomy race` and hyperfine, in one run.
 //!
 //! The steps: [`rounds`] runs the racers of [`tool`] on the load (`load.rs`, a separate program), [`neighbour`]
 //! disturbs some races, [`results`] judges, prints and stores the results.
@@ -31,7 +31,7 @@ use crate::session::own_session;
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "race",
-    title: "how often racers are wrong",
+    title: "false-positive and detection rates of races",
     minutes: 20,
     peers: &[],
     command: Args::command,
@@ -41,14 +41,14 @@ pub(crate) static BENCH: Bench = Bench {
     block: Some(|raws, _, link| rows::block(raws, link)),
 };
 
-/// Approximate number of races of a slow racer; each takes 6 s.
+/// Approximate number of races of a slow tool; each takes 6 s.
 const SLOW_RACES: u32 = 10;
 
-/// How often racers of commands are wrong, and what they find, in one run
+/// False-positive and detection rates of iotomy race and hyperfine, in one run
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {
-    /// Races of each racer in each field; with fewer than 73, no result can meet the target of 5 %
+    /// Races of each tool in each field; with fewer than 73, no result can meet the target of 5 %
     #[arg(long, value_name = "N", default_value_t = RACES, conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=1000))]
     races: u32,
 

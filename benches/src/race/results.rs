@@ -41,7 +41,7 @@ impl RaceResults {
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "race",
-            title: "How often racers are wrong",
+            title: "False-positive and detection rates of races",
             text: self.text(conditions),
             method: METHOD.to_owned(),
             record: self.sweep(conditions),
@@ -52,11 +52,11 @@ impl RaceResults {
     fn text(&self, conditions: &Conditions) -> String {
         let (a, b) = (self.units, Field::MoreQuiet.other(self.units));
         let mut text = conditions.text(&[
-            ("racers", self.versions.join("; ")),
+            ("tools", self.versions.join("; ")),
             ("load", format!("{a} units of work against {a}, or {b}; a run of {a} {}", self.run())),
             (
                 "order",
-                format!("every racer once a round, in random order, seed {}", conditions.seed),
+                format!("every tool once per round, in random order, seed {}", conditions.seed),
             ),
         ]);
         for field in Field::ALL {
@@ -77,7 +77,7 @@ impl RaceResults {
 
     fn field(&self, field: Field) -> String {
         let titles = [
-            "racer",
+            "tool",
             "races",
             "a difference",
             "of them [95 %]",
@@ -255,17 +255,16 @@ fn share(hits: usize, all: usize) -> String {
 }
 
 const METHOD: &str = "\n## Method\n\n\
-    The load is a program that does so many units of work in registers and nothing else, run without a \
-    shell. Against itself, any difference found is a false alarm; against 3 % more units, none found is \
-    a miss. All racers make one untimed run of each command first. They run at nice −20 in a session of \
-    their own. The neighbour is a program that takes all of one CPU; it comes when half of the runs are \
-    made that the racer makes, in the median, when nobody comes, and stays to the end of the race.\n\n\
-    `iotomy race` gives verdicts. hyperfine states the mean and the standard deviation σ of each command \
-    and gives none: here, it says a difference where the interval of 95 % of the ratio of the means \
-    excludes 1, with σ ÷ √n as the error of each mean and Student's t for the number of runs. What it \
-    prints itself is the ratio ± its deviation, without √n; how often 1 is outside of that stands below \
-    each table. `hyperfine` without a number of runs makes at least 10 and goes on for 3 s a command; \
-    of these races there are some ten.\n\n\
-    The noise of a run is the deviation of a command's times from their median (1.4826 × the median of \
-    the absolute ones), in the median of all races; the target of 3 % is one at 1 % of noise, and \
-    inconclusive where there is more. Intervals of shares are Wilson's. `raw.json` (`iotomy.sweep/1`) has every time of every race.\n";
+    The load is a program that does a given number of units of work in registers and nothing else, run without a \
+    shell. Against itself, any difference found is a false positive; against 3 % more units, a race that finds none \
+    missed it. Every tool makes one untimed run of each command first, and runs at nice −20 in a session of its own. \
+    The neighbour is a program that takes all of one CPU. It starts after half of the runs that the tool makes in a \
+    median race without a neighbour, and stays to the end of the race.\n\n\
+    `iotomy race` gives verdicts. hyperfine prints the mean and the standard deviation σ of each command and gives \
+    none: here, it reports a difference where the 95 % CI of the ratio of the means excludes 1, with σ ÷ √n as the \
+    error of each mean and Student's t for the number of runs. It prints the ratio ± its deviation, without √n; the \
+    line below each table counts the races in which 1 is outside of that. Without a number of runs, `hyperfine` makes \
+    at least 10 and continues for 3 s per command; there are some ten of these races.\n\n\
+    The noise of a run is the deviation of a command's times from their median (1.4826 × the median absolute \
+    deviation), and its median over all races. The target of 3 % is for 1 % of noise, and inconclusive where there is \
+    more. Intervals of rates are Wilson's. `raw.json` (`iotomy.sweep/1`) has every time of every race.\n";

@@ -1,4 +1,4 @@
-//! The rows for the error rates of racers.
+//! The rows for the error rates of races.
 
 use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 
@@ -63,7 +63,7 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
     }
 }
 
-/// Returns the targets, and how often every racer saw a difference.
+/// Returns the targets, and how often every tool reported a difference.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| target(claim, raw)).collect();
     for field in names(&raw.sweep, "field") {
@@ -73,7 +73,7 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
             if theirs[1] == 0 {
                 continue;
             }
-            let what = format!("{field}: {OURS} saw a difference");
+            let what = format!("{field}: {OURS} reported a difference");
             let mut row = Row::beside(what, peer, None, 0, raw);
             row.found = format!("{}; it: {}", share(ours), share(theirs));
             rows.push(row);
@@ -82,12 +82,11 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     rows
 }
 
-/// Formats a table of how often each racer saw a difference.
+/// Formats a table of how often each tool reported a difference.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
     let fields = names(&raw.sweep, "field");
-    let mut lines =
-        vec![["racer".to_owned()].into_iter().chain(fields.clone()).collect::<Vec<_>>()];
+    let mut lines = vec![["tool".to_owned()].into_iter().chain(fields.clone()).collect::<Vec<_>>()];
     for racer in names(&raw.sweep, "racer") {
         let mut line = vec![if racer == OURS { format!("**`{racer}`**") } else { racer.clone() }];
         for field in &fields {
@@ -97,9 +96,10 @@ pub(crate) fn block(raws: &[Raw], link: &str) -> String {
         lines.push(line);
     }
     format!(
-        "In how many races of a command against itself, where there is none, and against one with 3 % more work, a \
-         racer saw a difference, and of how many pairs of runs a race was, in the middle ({link}; `make bench-race` \
-         repeats it). hyperfine's means and deviations are read the usual way.\n\n{}",
+        "False-positive rate (a command against itself) and detection rate (against one with 3 % more work) of each tool: \
+         the races in which it reported a difference, and the median number of pairs of runs per race ({link}; `make \
+         bench-race` repeats it). A difference by hyperfine is one where the 95 % CI of the ratio of its means excludes \
+         1.\n\n{}",
         table(&lines, 1)
     )
 }

@@ -38,6 +38,7 @@ fn repeated(trace: &Trace, times: u32) -> Trace {
         calls: Vec::new(),
         files: Vec::new(),
         paths: Vec::new(),
+        connections: Vec::new(),
         slowest: Vec::new(),
         by: None,
         ledger: Vec::new(),

@@ -37,7 +37,7 @@ const OPEN: f64 = 1.0;
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "report",
-    title: "how long a page takes",
+    title: "time to make and open a page",
     minutes: 1,
     peers: &[],
     command: Args::command,
@@ -156,7 +156,7 @@ fn results(measured: &Measured, conditions: &Conditions, iotomy: &str) -> Result
     ]);
     Results {
         folder: "report",
-        title: "How long a page takes",
+        title: "Time to make and open a page",
         text: format!("{text}\n## Targets\n\n{}", target_table(&targets, 2)),
         method: METHOD.to_owned(),
         record: record(measured, conditions, &targets),

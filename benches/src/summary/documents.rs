@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The name is that of a bench, or `targets` for the verdicts on all targets. The figures are those of the newest run
-//! that has records of every bench.
+//! of each bench.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use iotomy_record::Claim;
 use iotomy_record::store::OutputFile;
 
-use crate::summary::kept::{Run, newest_full, runs};
+use crate::summary::kept::{Run, newest, runs};
 use crate::summary::page::{counts, page};
 use crate::summary::verdicts::judged_anew;
 
@@ -82,7 +82,7 @@ pub fn pages(results: &Path) -> Result<Vec<Document>> {
 /// Returns the pages of docs/ in the project's directory `root`, which also contains the results.
 ///
 /// # Errors
-/// When a mark names no table or is not closed, or when no run is complete.
+/// When a mark names no table or is not closed, or when there is no run of a bench.
 pub fn guide(root: &Path) -> Result<Vec<Document>> {
     let mut paths = Vec::new();
     markdown_below(&root.join("docs"), &mut paths)?;
@@ -96,7 +96,7 @@ pub fn guide(root: &Path) -> Result<Vec<Document>> {
         }
         let depth = path.strip_prefix(root).unwrap_or(&path).components().count() - 1;
         let up = "../".repeat(depth);
-        let should_be = filled(&is, |name| table(newest_full(&runs)?, name, &up))
+        let should_be = filled(&is, |name| table(&runs, name, &up))
             .with_context(|| format!("cannot write the tables of {}", path.display()))?;
         documents.push(Document { path, is, should_be });
     }
@@ -138,21 +138,21 @@ fn filled(text: &str, table: impl Fn(&str) -> Result<String>) -> Result<String> 
     Ok(new)
 }
 
-fn table(run: &Run, name: &str, up: &str) -> Result<String> {
-    let folder = format!("{up}results/{}/", run.name);
+fn table(runs: &[Run], name: &str, up: &str) -> Result<String> {
+    let newest = newest(runs)?;
+    let folder = |run: &Run| format!("{up}results/{}/", run.name);
     if name == "targets" {
-        let text = "What became of the targets of every bench";
-        let link = format!("[all ratios]({folder}README.md)");
+        let benches = newest.into_iter().map(|(run, kept)| (kept, folder(run)));
         return Ok(format!(
-            "{text} ({link}; `make bench` repeats it):\n\n{}",
-            counts(run, &folder)
+            "Targets of every bench, in its newest run (`make bench` repeats them):\n\n{}",
+            counts(benches)
         ));
     }
-    let kept = run.benches.iter().find(|kept| kept.bench.name == name);
-    let kept = kept.with_context(|| format!("there is no bench {name}"))?;
+    let found = newest.into_iter().find(|(_, kept)| kept.bench.name == name);
+    let (run, kept) = found.with_context(|| format!("there is no bench {name}"))?;
     let block =
         kept.bench.block.with_context(|| format!("the bench {name} has no table for this"))?;
-    let link = format!("[results]({folder}{name}/README.md)");
+    let link = format!("[results]({}{name}/README.md)", folder(run));
     Ok(block(&kept.raws, &kept.rows(), &link))
 }
 

@@ -36,6 +36,11 @@ pub struct Run {
 }
 
 impl KeptBench {
+    /// Returns the time at which the last of its records was started.
+    pub fn started(&self) -> &str {
+        self.raws.iter().map(|raw| raw.sweep.started.as_str()).max().unwrap_or_default()
+    }
+
     /// Returns every row; the overall rows are at the end.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
@@ -56,12 +61,6 @@ impl Run {
         let is_here =
             |bench: &&Bench| self.benches.iter().any(|kept| kept.bench.name == bench.name);
         BENCHES.iter().filter(|bench| !is_here(bench)).map(|bench| bench.name).collect()
-    }
-
-    /// Returns the time at which the last of its records was started.
-    pub fn last_started(&self) -> &str {
-        let raws = self.benches.iter().flat_map(|kept| &kept.raws);
-        raws.map(|raw| raw.sweep.started.as_str()).max().unwrap_or_default()
     }
 }
 
@@ -87,19 +86,18 @@ pub fn runs(results: &Path) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Returns the newest run that has records of every bench.
+/// Returns the newest run of each bench, in the order of the registry.
 ///
 /// # Errors
-/// When there is none; the error lists the benches missing from the most complete run.
-pub fn newest_full(runs: &[Run]) -> Result<&Run> {
-    let full = runs.iter().filter(|run| run.lacks().is_empty());
-    full.max_by_key(|run| run.last_started()).with_context(|| {
-        let best = runs.iter().min_by_key(|run| run.lacks().len());
-        let lacks = best.map_or_else(String::new, |run| {
-            format!(" ({} lacks {})", run.name, run.lacks().join(", "))
-        });
-        format!("no folder of results has a raw record of every bench{lacks}; run `make bench`")
-    })
+/// When there is none of a bench.
+pub fn newest(runs: &[Run]) -> Result<Vec<(&Run, &KeptBench)>> {
+    let newest = BENCHES.iter().map(|bench| {
+        let kept = runs.iter().flat_map(|run| run.benches.iter().map(move |kept| (run, kept)));
+        kept.filter(|(_, kept)| kept.bench.name == bench.name)
+            .max_by_key(|(_, kept)| kept.started())
+            .with_context(|| format!("no directory of results has a raw record of the bench {0}; run `make bench-{0}`", bench.name))
+    });
+    newest.collect()
 }
 
 fn raws(run: &Path, bench: &str) -> Result<Vec<Raw>> {

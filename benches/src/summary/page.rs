@@ -24,7 +24,11 @@ pub fn page(run: &Run) -> String {
     if !lacks.is_empty() {
         let _ = writeln!(text, "- not run: {}", lacks.join(", "));
     }
-    let _ = writeln!(text, "\n{}", counts(run, "").trim_end());
+    let _ = writeln!(
+        text,
+        "\n{}",
+        counts(run.benches.iter().map(|kept| (kept, String::new()))).trim_end()
+    );
     for kept in &run.benches {
         let _ = write!(text, "\n{}", section(kept));
     }
@@ -50,18 +54,18 @@ fn machine(machine: &Machine) -> String {
     format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}")
 }
 
-/// Formats a table of the targets that each bench met. `prefix` is the path to the run's directory.
-pub fn counts(run: &Run, prefix: &str) -> String {
-    let titles = ["bench", "what", "targets met", "undecided", "missed", "began"];
+/// Formats a table of the targets that each bench met, with the path to the directory of its run.
+pub fn counts<'a>(benches: impl Iterator<Item = (&'a KeptBench, String)>) -> String {
+    let titles = ["bench", "what", "targets met", "undecided", "missed", "started"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
-    for kept in &run.benches {
+    for (kept, run) in benches {
         let rows = kept.rows();
         let count = |verdict| {
             let is_it = |row: &&Row| row.verdict == Some(verdict) && !row.is_aim;
             rows.iter().filter(is_it).count().to_string()
         };
         lines.push(vec![
-            format!("[{}]({prefix}{}/README.md)", kept.bench.name, kept.bench.name),
+            format!("[{0}]({run}{0}/README.md)", kept.bench.name),
             kept.bench.title.to_owned(),
             count(ClaimVerdict::Holds),
             count(ClaimVerdict::Inconclusive),

@@ -5,7 +5,6 @@
 //! program is also its own subject: see [`subject`].
 
 mod costs;
-mod floor;
 mod found;
 mod memory;
 mod observer;
@@ -41,7 +40,7 @@ use crate::trace::subject::Subject;
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "trace",
-    title: "what it costs to be observed",
+    title: "overhead of tracing",
     minutes: 10,
     peers: &[],
     command: Args::command,

@@ -6,10 +6,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use iotomy_record::store;
 
+use crate::peers;
 use crate::trace::subject::Subject;
 
 /// The observers.
@@ -94,20 +94,7 @@ impl Observer {
     /// Returns the first line of the peer's version output, or the reason why the peer cannot be
     /// run.
     pub(crate) fn version(self) -> Option<Result<String, String>> {
-        let program = self.program()?;
-        let asked =
-            Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(|error| {
-                match error.kind() {
-                    std::io::ErrorKind::NotFound => {
-                        format!("{program} is not installed; see `scripts/setup bench`")
-                    }
-                    _ => format!("cannot run {program}: {error}"),
-                }
-            });
-        Some(asked.map(|output| {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            text.lines().next().unwrap_or("of an unknown version").trim().to_owned()
-        }))
+        self.program().map(peers::version)
     }
 
     /// Returns the command that watches `subject` and writes its observations to the directory.
@@ -148,9 +135,9 @@ impl Observer {
         }
         let text = fs::read_to_string(&path).map_err(|error| format!("left no output: {error}"))?;
         let counts = text.lines().filter_map(|line| match self {
-            Self::Bpftrace => bpftrace_count(line, number),
-            Self::Perf => perf_count(line, name),
-            _ => strace_count(line, name),
+            Self::Bpftrace => peers::bpftrace_count(line, number),
+            Self::Perf => peers::perf_count(line, name),
+            _ => peers::strace_count(line, name),
         });
         // Programs that run earlier in the subject's process have a separate row.
         Ok(Some(CountedCall { calls: counts.max().unwrap_or(0), by_iotomy: None }))
@@ -195,44 +182,9 @@ fn seen_by_iotomy(path: &Path, subject: Subject) -> Result<CountedCall, String> 
     Ok(CountedCall { calls, by_iotomy: Some(by_iotomy) })
 }
 
-/// Parses `@calls[dd, 1112, 0]: 65538`.
-fn bpftrace_count(line: &str, number: u32) -> Option<u64> {
-    let (key, count) = line.strip_prefix("@calls[")?.split_once("]: ")?;
-    let call = key.rsplit(", ").next()?;
-    (call.parse() == Ok(number)).then(|| count.trim().parse().ok())?
-}
-
-/// Parses `   read                2003      0    46.268 …`.
-fn perf_count(line: &str, name: &str) -> Option<u64> {
-    let mut words = line.split_whitespace();
-    (words.next()? == name).then(|| words.next()?.parse().ok())?
-}
-
-/// Parses ` 69.97    0.005369           2      2003           read`.
-fn strace_count(line: &str, name: &str) -> Option<u64> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    (words.last() == Some(&name)).then(|| words.get(3)?.parse().ok())?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_peers_counts_are_read_from_their_tables() {
-        assert_eq!(bpftrace_count("@calls[dd, 1112, 0]: 65538", 0), Some(65538));
-        assert_eq!(bpftrace_count("@calls[dd, 1112, 10]: 3", 0), None);
-        assert_eq!(bpftrace_count("@returns[dd, 1112, 0]: ", 0), None);
-        let perf = "   read                2003      0    46.268     0.015     0.023";
-        assert_eq!(perf_count(perf, "read"), Some(2003));
-        assert_eq!(perf_count(perf, "write"), None);
-        let strace = " 69.97    0.005369           2      2003           read";
-        assert_eq!(strace_count(strace, "read"), Some(2003));
-        assert_eq!(
-            strace_count("100.00    0.000015           0        35        16 openat", "x"),
-            None
-        );
-    }
 
     #[test]
     fn only_slow_observers_make_short_runs() {

@@ -25,7 +25,7 @@ impl TraceResults {
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "trace",
-            title: "What it costs to be observed",
+            title: "Overhead of tracing",
             text: self.text(conditions),
             method: method(),
             record: sweep(self, conditions),

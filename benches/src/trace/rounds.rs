@@ -22,9 +22,9 @@ use libbpf_rs::query::ProgInfoIter;
 use rustix::fs::MemfdFlags;
 
 use crate::child::{Signals, guarded};
+use crate::floor::Floor;
 use crate::order::Order;
 use crate::scratch::Scratch;
-use crate::trace::floor::Floor;
 use crate::trace::observer::{CountedCall, Length, Observer};
 use crate::trace::subject::{DD_BLOCK, Subject};
 

@@ -63,9 +63,9 @@ pub(crate) fn block(raws: &[Raw], link: &str) -> String {
         found.map_or_else(|| "?".to_owned(), |ns| format!("{ns:.0}"))
     };
     let mut text = format!(
-        "What being watched costs a call, in ns above a bare one, median and 95 % interval ({link}; `make \
-         bench-trace` repeats it): `getppid`, which takes {} ns, and `dd bs=8k` from memory to the null \
-         device, whose calls take {} ns. The quotients are of costs in the same block of runs.\n\n",
+        "Overhead of tracing per call in ns, median and 95 % CI ({link}; `make bench-trace` repeats it), of `getppid`, \
+         which takes {} ns untraced, and of `dd bs=8k` from memory to the null device, whose calls take {} ns. Ratios \
+         are of overheads in the same block of runs.\n\n",
         bare("getppid"),
         bare("dd")
     );

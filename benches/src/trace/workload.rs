@@ -5,16 +5,14 @@
 //! the watch, which then watches all of them, so the same clock measures both cases.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::child::{die_with_parent, own_path};
+use crate::servers::{build_go, installed, start_go, start_redis};
 
 /// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -41,9 +39,6 @@ const SQL: &str = "PRAGMA synchronous=OFF; PRAGMA cache_size=50; DROP TABLE IF E
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100000)\
     INSERT INTO t SELECT i, hex(i*7919) FROM n;\
     SELECT sum(length(text)) FROM t WHERE id%3=0; SELECT sum(length(text)) FROM t WHERE id%5=0;";
-/// A server that needs longer to start is considered failed.
-const PATIENCE: Duration = Duration::from_secs(20);
-const SERVER: &str = include_str!("server.go");
 
 impl Workload {
     pub(crate) const ALL: [Self; 5] =
@@ -71,21 +66,9 @@ impl Workload {
             Self::Go => &["go"],
             Self::Sqlite3 => &["sqlite3"],
         };
-        for program in programs {
-            let is_there = |folder: PathBuf| folder.join(program).is_file();
-            if !std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(is_there) {
-                return Err(format!("{program} is not installed"));
-            }
-        }
+        installed(programs)?;
         if self == Self::Go {
-            let source = folder.join("server.go");
-            fs::write(&source, SERVER).map_err(|e| format!("cannot write the server: {e}"))?;
-            let mut go = Command::new("go");
-            go.args(["build", "-o"]).arg(folder.join("server")).arg(source);
-            let built = go.output().map_err(|e| format!("cannot run go: {e}"))?;
-            if !built.status.success() {
-                return Err(format!("go: {}", String::from_utf8_lossy(&built.stderr).trim()));
-            }
+            build_go(folder)?;
         }
         Ok(())
     }
@@ -152,31 +135,9 @@ fn done(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A server that is killed and reaped when this value is dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn redis(folder: &Path) -> Result<()> {
-    let free = TcpListener::bind("127.0.0.1:0").context("no free port")?.local_addr()?.port();
-    let port = free.to_string();
-    let mut server = Command::new("redis-server");
-    server.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-    server.arg("--dir").arg(folder).stdout(Stdio::null());
-    let server = Server(server.spawn().context("cannot run redis-server")?);
-    let until = Instant::now() + PATIENCE;
-    while TcpStream::connect(("127.0.0.1", free)).is_err() {
-        if Instant::now() > until {
-            bail!("redis-server does not listen");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let [requests, clients] = [REQUESTS, CLIENTS].map(|n| n.to_string());
+    let (server, port) = start_redis(folder)?;
+    let [port, requests, clients] = [port.into(), REQUESTS, CLIENTS].map(|n: u32| n.to_string());
     let mut client = Command::new("redis-benchmark");
     done(client.args(["-p", &port, "-q", "-t", "get", "-n", &requests, "-c", &clients]))?;
     drop(server);
@@ -184,14 +145,9 @@ fn redis(folder: &Path) -> Result<()> {
 }
 
 fn go(program: &Path) -> Result<()> {
-    let mut server = Command::new(program);
-    server.arg("serve").stdout(Stdio::piped());
-    let mut server = Server(server.spawn().context("cannot run the server")?);
-    let mut address = String::new();
-    let out = server.0.stdout.take().context("the server has no output")?;
-    BufReader::new(out).read_line(&mut address).context("the server said nothing")?;
+    let (server, address) = start_go(program)?;
     let [requests, clients] = [REQUESTS / 2, CLIENTS].map(|n| n.to_string());
-    done(Command::new(program).args(["ask", address.trim(), &requests, &clients]))?;
+    done(Command::new(program).args(["ask", &address, &requests, &clients]))?;
     drop(server);
     Ok(())
 }

@@ -47,11 +47,7 @@ pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
     })?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let built: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
-    let peer = |(name, _): &(&str, &str)| Contender {
-        name: (*name).to_owned(),
-        program: peers.into(),
-        arguments: vec![(*name).into()],
-    };
+    let peer = |(name, _): &(&str, &str)| Contender::of(peers, name);
     let lineup = ours.into_iter().chain(built.iter().map(peer)).collect();
     let is_missing = |name: &&str| built.iter().all(|(one, _)| one != name);
     let reason = "its headers were not here when the peers were built".to_owned();
@@ -64,6 +60,11 @@ pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
 }
 
 impl Contender {
+    /// A loop of a program that is given the loop's name and the number of pairs.
+    pub(crate) fn of(program: &Path, name: &str) -> Self {
+        Self { name: name.to_owned(), program: program.into(), arguments: vec![name.into()] }
+    }
+
     /// Starts the contender with this many pairs.
     pub(crate) fn start(&self, pairs: usize) -> Result<Running> {
         let mut command = Command::new(&self.program);

@@ -5,9 +5,9 @@
 //! rounds, in random order. [`mod@serve`] makes the rounds, [`contender`] talks to the processes, [`results`] judges,
 //! prints and stores the results.
 
-mod contender;
+pub(crate) mod contender;
 mod lock_file;
-mod results;
+pub(crate) mod results;
 mod rows;
 mod serve;
 
@@ -40,7 +40,7 @@ const POINTS: [[usize; 3]; 3] = [[100, 1, 100], [7_500, 1, 100], [7_500, 100, 7_
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "wait",
-    title: "what waiting costs",
+    title: "CPU time of waiting",
     minutes: 3,
     peers: &["build-wait-peers"],
     command: Args::command,

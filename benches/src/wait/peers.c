@@ -2,24 +2,13 @@
  * The rounds of libevent's benchmark with other mechanisms: a loop with nothing between it and the
  * kernel, libevent, and libuv. `wait-peers list` prints the names of those that are built in.
  * `wait-peers NAME PAIRS` reads lines of "ACTIVE WRITES", makes a round for each, and answers
- * with "CPU_NS WALL_NS".
- *
- * A round is the same as in crates/waiters/src/rounds.rs. Untimed: all readers are registered anew
- * and polled once, and a byte is sent to ACTIVE of them. Timed: non-blocking loops until every byte
- * has been received. In these, each event receives one byte and, while there are WRITES left,
- * sends one.
+ * with "CPU_NS WALL_NS" (rounds.h).
  */
 #define _GNU_SOURCE
+#include "../rounds.h"
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef WITH_LIBEVENT
 #include <event2/event.h>
@@ -28,18 +17,6 @@
 #ifdef WITH_LIBUV
 #include <uv.h>
 #endif
-
-#define BATCH 4096
-
-static int pairs;
-static int (*ends)[2];
-static long received, sent, writes_left;
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 /*
  * Makes a system call with four arguments and two zeroes, without the C library's code around it,
@@ -96,24 +73,22 @@ static void bare_open(void)
 		die("epoll_create1");
 }
 
-static void bare_change(int change)
+static void bare_change(int change, int at)
 {
-	for (int at = 0; at < pairs; at++) {
-		struct epoll_event event = {.events = EPOLLIN, .data.u64 = at};
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = at};
 
-		if (epoll_ctl(epoll_fd, change, ends[at][0], &event))
-			die("epoll_ctl");
-	}
+	if (epoll_ctl(epoll_fd, change, ends[at][0], &event))
+		die("epoll_ctl");
 }
 
-static void bare_register(void)
+static void bare_add(int at)
 {
-	bare_change(EPOLL_CTL_ADD);
+	bare_change(EPOLL_CTL_ADD, at);
 }
 
-static void bare_leave(void)
+static void bare_remove(int at)
 {
-	bare_change(EPOLL_CTL_DEL);
+	bare_change(EPOLL_CTL_DEL, at);
 }
 
 static void bare_look(void)
@@ -154,20 +129,17 @@ static void event_open(void)
 		die("event_base_new");
 }
 
-static void event_register(void)
+static void event_register(int at)
 {
-	for (int at = 0; at < pairs; at++) {
-		event_assign(&watched[at], base, ends[at][0], EV_READ | EV_PERSIST, event_told,
-			     (void *)(intptr_t)at);
-		if (event_add(&watched[at], NULL))
-			die("event_add");
-	}
+	event_assign(&watched[at], base, ends[at][0], EV_READ | EV_PERSIST, event_told,
+		     (void *)(intptr_t)at);
+	if (event_add(&watched[at], NULL))
+		die("event_add");
 }
 
-static void event_leave(void)
+static void event_leave(int at)
 {
-	for (int at = 0; at < pairs; at++)
-		event_del(&watched[at]);
+	event_del(&watched[at]);
 }
 
 static void event_look(void)
@@ -197,17 +169,15 @@ static void loop_open(void)
 			die("uv_poll_init");
 }
 
-static void loop_register(void)
+static void loop_register(int at)
 {
-	for (int at = 0; at < pairs; at++)
-		if (uv_poll_start(&polls[at], UV_READABLE, uv_told))
-			die("uv_poll_start");
+	if (uv_poll_start(&polls[at], UV_READABLE, uv_told))
+		die("uv_poll_start");
 }
 
-static void loop_leave(void)
+static void loop_leave(int at)
 {
-	for (int at = 0; at < pairs; at++)
-		uv_poll_stop(&polls[at]);
+	uv_poll_stop(&polls[at]);
 }
 
 static void loop_look(void)
@@ -216,16 +186,9 @@ static void loop_look(void)
 }
 #endif
 
-static const struct peer {
-	const char *name;
-	void (*open)(void);
-	void (*enlist)(void);
-	void (*look)(void);
-	void (*leave)(void);
-	void (*run)(void); /* replaces the repeated looks */
-} peers[] = {
-	{"bare", bare_open, bare_register, bare_look, bare_leave, NULL},
-	{"bare-inline", bare_open, bare_register, bare_look, bare_leave, inline_run},
+static const struct mechanism peers[] = {
+	{"bare", bare_open, bare_add, bare_look, bare_remove, NULL},
+	{"bare-inline", bare_open, bare_add, bare_look, bare_remove, inline_run},
 #ifdef WITH_LIBEVENT
 	{"libevent", event_open, event_register, event_look, event_leave, NULL},
 #endif
@@ -233,42 +196,6 @@ static const struct peer {
 	{"libuv", loop_open, loop_register, loop_look, loop_leave, NULL},
 #endif
 };
-
-static long long now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void make_round(const struct peer *peer, int active, long writes)
-{
-	long long cpu, wall;
-	int space;
-
-	peer->enlist();
-	peer->look();
-	active = active < 1 ? 1 : active > pairs ? pairs : active;
-	space = pairs / active;
-	for (int at = 0; at < active; at++)
-		if (send(ends[at * space][1], "e", 1, 0) != 1)
-			die("send");
-	received = 0;
-	sent = active;
-	writes_left = writes;
-	wall = now_ns(CLOCK_MONOTONIC);
-	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (peer->run)
-		peer->run();
-	while (received < sent)
-		peer->look();
-	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
-	wall = now_ns(CLOCK_MONOTONIC) - wall;
-	peer->leave();
-	printf("%lld %lld\n", cpu, wall);
-	fflush(stdout);
-}
 
 /*
  * The overhead of `iotomy_sys::epoll::epoll_wait` on kernels that do not touch the CPU's return
@@ -329,28 +256,6 @@ static void returns(void)
 }
 #endif
 
-static void open_pairs(void)
-{
-	struct rlimit limit;
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	ends = calloc(pairs, sizeof(*ends));
-	if (!ends)
-		die("calloc");
-	for (int at = 0; at < pairs; at++)
-		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends[at]))
-			die("socketpair");
-	/* Only the readers, as with the waiters. */
-	for (int at = 0; at < pairs; at++) {
-		int on = 1;
-
-		if (ioctl(ends[at][0], FIONBIO, &on))
-			die("ioctl FIONBIO");
-	}
-}
-
 static void list(void)
 {
 	puts("bare -");
@@ -365,9 +270,6 @@ static void list(void)
 
 int main(int argc, char **argv)
 {
-	int active;
-	long writes;
-
 	if (argc == 2 && !strcmp(argv[1], "list")) {
 		list();
 		return 0;
@@ -376,7 +278,7 @@ int main(int argc, char **argv)
 		returns();
 		return 0;
 	}
-	if (argc != 3 || (pairs = atoi(argv[2])) < 1) {
+	if (argc != 3 || atoi(argv[2]) < 1) {
 		fputs("usage: wait-peers list | wait-peers returns | wait-peers NAME PAIRS\n",
 		      stderr);
 		return 2;
@@ -384,10 +286,8 @@ int main(int argc, char **argv)
 	for (size_t at = 0; at < sizeof(peers) / sizeof(*peers); at++) {
 		if (strcmp(peers[at].name, argv[1]))
 			continue;
-		open_pairs();
-		peers[at].open();
-		while (scanf("%d %ld", &active, &writes) == 2)
-			make_round(&peers[at], active, writes);
+		open_pairs(atoi(argv[2]));
+		serve_rounds(&peers[at]);
 		return 0;
 	}
 	fprintf(stderr, "wait-peers: %s is not built in\n", argv[1]);

@@ -38,7 +38,7 @@ pub(crate) struct WaitResults {
 }
 
 impl Point {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("n={} a={} w={}", self.pairs, self.active, self.writes)
     }
 
@@ -47,14 +47,17 @@ impl Point {
     }
 
     /// Returns the ratio of one contender's CPU time to the other's, by block.
-    fn ratio(&self, one: &str, other: &str) -> Option<Estimate> {
+    pub(crate) fn ratio(&self, one: &str, other: &str) -> Option<Estimate> {
         ratio(&self.lane(one)?.cpu_ns, &self.lane(other)?.cpu_ns)
     }
 
-    fn table(&self) -> String {
+    /// Returns the times of all contenders, and their ratios to two of them: each one's to the first, and the
+    /// second's to each.
+    pub(crate) fn table(&self, bare: &str, ours: &str) -> String {
         let events = (self.active + self.writes) as f64;
-        let titles =
-            ["contender", "CPU µs", "wall µs", "ns an event", "÷ bare [95 %]", "ours ÷ it"];
+        let over = format!("÷ {bare} [95 %]");
+        let under = format!("{ours} ÷ it");
+        let titles = ["contender", "CPU µs", "wall µs", "ns an event", &over, &under];
         let mut rows = vec![titles.map(str::to_owned).to_vec()];
         let mut lanes: Vec<&Lane> = self.lanes.iter().collect();
         let cpu = |lane: &Lane| median(&lane.cpu_ns).unwrap_or(f64::INFINITY);
@@ -70,11 +73,23 @@ impl Point {
                 digits(cpu(lane) / 1e3, 1),
                 digits(wall / 1e3, 1),
                 digits(cpu(lane) / events, 0),
-                of(&lane.name, "bare"),
-                of(OURS, &lane.name),
+                of(&lane.name, bare),
+                of(ours, &lane.name),
             ]);
         }
         table(&rows, 1)
+    }
+
+    /// Returns the times as cases of a record.
+    pub(crate) fn cases(&self) -> Vec<Case> {
+        let name = self.name();
+        let of_lane = |lane: &Lane| {
+            let params = [("rounds", name.as_str()), ("contender", lane.name.as_str())];
+            let mut cpu = Case::new(&params, "cpu", "ns", &lane.cpu_ns);
+            cpu.extra.insert("events", (self.active + self.writes) as f64);
+            [cpu, Case::new(&params, "wall", "ns", &lane.wall_ns)]
+        };
+        self.lanes.iter().flat_map(of_lane).collect()
     }
 }
 
@@ -83,7 +98,7 @@ impl WaitResults {
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "wait",
-            title: "What waiting costs",
+            title: "CPU time of waiting",
             text: self.text(conditions),
             method: METHOD.to_owned(),
             record: self.record(conditions),
@@ -119,7 +134,8 @@ impl WaitResults {
             ("order", format!("{} blocks, seed {}", self.blocks, conditions.seed)),
         ]);
         for point in &self.points {
-            let _ = writeln!(text, "\n## {}\n\n{}", point.name(), point.table().trim_end());
+            let _ =
+                writeln!(text, "\n## {}\n\n{}", point.name(), point.table("bare", OURS).trim_end());
         }
         for (name, reason) in &self.skipped {
             let _ = writeln!(text, "\nskipped: {name}: {reason}");
@@ -166,14 +182,7 @@ impl WaitResults {
         let axes = [("rounds", names), ("contender", lanes)];
         let mut sweep = Sweep::new("wait-speed", conditions, &axes);
         for point in &self.points {
-            let name = point.name();
-            for lane in &point.lanes {
-                let params = [("rounds", name.as_str()), ("contender", lane.name.as_str())];
-                let mut cpu = Case::new(&params, "cpu", "ns", &lane.cpu_ns);
-                cpu.extra.insert("events", (point.active + point.writes) as f64);
-                sweep.cases.push(cpu);
-                sweep.cases.push(Case::new(&params, "wall", "ns", &lane.wall_ns));
-            }
+            sweep.cases.extend(point.cases());
         }
         let trait_of = [("rounds", "null"), ("contender", OURS)];
         sweep.cases.push(Case::new(&trait_of, "trait, an event", "ns", &self.trait_ns));
@@ -189,23 +198,23 @@ impl WaitResults {
 const METHOD: &str = "
 ## Method
 
-A round is one of libevent's benchmark: n pairs of UNIX sockets; all readers are registered anew and \
-one look is taken; one byte is sent to `a` of them; then, timed, a loop that never sleeps runs until \
-every byte has been received, where each event receives one and, while `w` are left, sends one to the \
-next pair. Each contender is a process with pairs of its own; \"bare\" is a loop in C with nothing \
-between it and `epoll_wait`, and \"bare-inline\" the same without a function of its own: behind a call of \
-the kernel the first return, or call through a pointer, of a program may cost as much as all the rest of \
-a wait (AMD's CPUs under `Safe RET`), and this one has none. Every event is one receive and one send besides, the same for all: made \
-directly, because the C library's way around them costs several hundredths of a small round. mio tells \
-of what is new and no more (`EPOLLET`), so that its readers read until `EAGAIN`: one receive more an event.
+A round is one of libevent's benchmark, with n pairs of UNIX sockets. All readers are registered again, the loop \
+runs once without sleeping, and one byte is sent to `a` of the pairs. Then, timed, a loop that never sleeps runs \
+until every byte has been received; each event receives one byte and, while `w` are left, sends one to the next \
+pair. Each contender is a process with pairs of its own. \"bare\" is a loop in C with nothing between it and \
+`epoll_wait`; \"bare-inline\" is the same without a function of its own, because the first return or indirect call \
+after a system call can cost as much as the rest of a wait (AMD's CPUs under `Safe RET`). Every event also makes one \
+receive and one send, the same for all contenders, by direct system calls: the C library's wrappers cost several \
+percent of a small round. mio is edge-triggered (`EPOLLET`), so its readers read until `EAGAIN`: one more receive \
+per event.
 
-In a block each contender makes some rounds, in random order: the first finds the caches with others and \
-does not count, then the middle of fifteen does, or of three where they are long. After three blocks all \
-are started anew. The figure is the CPU time of the thread: nothing \
-sleeps, and what else the machine does is not in it, but for caches. A ratio is one of the same block; \
-then its median is taken, with an interval of order statistics of at least 95 %. A target is met when \
-all of the interval is inside the bound, missed when all of it is outside, undecided otherwise. The price of the trait is \
-that of the waiter `null`, which makes no call, less a loop over the same tokens.
+In a block, each contender makes some rounds, in random order. The first round finds the caches filled by others \
+and does not count; the median of the next fifteen does, or of three where rounds are long. After three blocks, all \
+contenders are restarted. The figure is the CPU time of the thread: nothing sleeps, and other work of the machine is \
+not included, except for its effect on the caches. A ratio is one of the same block; the table has its median, with \
+an interval of order statistics of at least 95 %. A target is met when all of the interval is inside the bound, \
+missed when all of it is outside, and undecided otherwise. The overhead of the trait is that of the waiter `null`, \
+which makes no call, minus a loop over the same tokens.
 
 `raw.json` (`iotomy.sweep/1`) has every block's figure, in the order of the blocks.
 ";

@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::run::thread_ns;
 use crate::wait::lock_file::locked;
 
-/// The contender that is no waiter of this project.
+/// The contender that is not a waiter of this project.
 pub(crate) const MIO: &str = "mio";
 
 /// As many events as libevent takes at once at most.

@@ -1,5 +1,7 @@
 //! A tree to a condition: what each name is, and whether types fit.
 
+use std::fmt;
+
 use crate::ast::{Binary, Expression, Shape, Unary};
 use crate::error::{Problem, Span};
 use crate::evaluate::{Known, Outcome};
@@ -30,6 +32,25 @@ pub struct Variable {
     pub summary: &'static str,
 }
 
+/// A function that adds up what its caller has counted so far, such as `sum(bytes)`: an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aggregation {
+    /// The function's name in the text.
+    pub function: &'static str,
+    /// The variable it is of; none stands in its parentheses otherwise.
+    pub of: Option<&'static str>,
+    /// The place of its fact.
+    pub fact: u16,
+    /// Its meaning in a line.
+    pub summary: &'static str,
+}
+
+impl fmt::Display for Aggregation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.function, self.of.unwrap_or_default())
+    }
+}
+
 /// The names that a text may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
@@ -37,6 +58,8 @@ pub struct Scope<'a> {
     pub variables: &'a [Variable],
     /// Names of numbers.
     pub constants: &'a [(&'a str, i64)],
+    /// What may be added up.
+    pub aggregations: &'a [Aggregation],
 }
 
 /// A string that the condition compares with a pattern: a bit of the word of matches.
@@ -53,6 +76,8 @@ pub struct StringTest {
 pub struct Condition {
     pub(crate) node: Node,
     tests: Vec<StringTest>,
+    /// Where the first string of each of its own tests stands.
+    places: Vec<Span>,
     numbers: Vec<u16>,
 }
 
@@ -77,16 +102,36 @@ const MOST_TESTS: usize = 64;
 /// # Errors
 /// The first thing that is wrong, and where.
 pub fn compile(text: &str, scope: Scope<'_>) -> Result<Condition, Problem> {
+    compile_beside(text, scope, &[])
+}
+
+/// The same beside a condition with these string tests: its own tests begin with them, so that both
+/// conditions can be given one word of matches.
+///
+/// # Errors
+/// As [`compile`]; and when the tests are too many together.
+pub fn compile_beside(
+    text: &str,
+    scope: Scope<'_>,
+    tests: &[StringTest],
+) -> Result<Condition, Problem> {
     let expression = parse(text)?;
-    let mut checker = Checker { scope, tests: Vec::new(), numbers: Vec::new() };
+    let mut checker =
+        Checker { scope, tests: tests.to_vec(), places: Vec::new(), numbers: Vec::new() };
     let node = checker.number(&expression)?;
-    Ok(Condition { node, tests: checker.tests, numbers: checker.numbers })
+    let Checker { tests, places, numbers, .. } = checker;
+    Ok(Condition { node, tests, places, numbers })
 }
 
 impl Condition {
     /// The string tests, by their bit.
     pub fn tests(&self) -> &[StringTest] {
         &self.tests
+    }
+
+    /// Its own string tests, without those it stands beside, and where each of them is in the text.
+    pub fn own_tests(&self) -> impl Iterator<Item = (&StringTest, &Span)> {
+        self.tests[self.tests.len() - self.places.len()..].iter().zip(&self.places)
     }
 
     /// Whether it has a use for a fact, of an integer or a string.
@@ -98,6 +143,7 @@ impl Condition {
 struct Checker<'a> {
     scope: Scope<'a>,
     tests: Vec<StringTest>,
+    places: Vec<Span>,
     numbers: Vec<u16>,
 }
 
@@ -114,15 +160,20 @@ impl<'s> Checker<'s> {
     fn side(&mut self, expression: &Expression) -> Result<Side<'s>, Problem> {
         let span = || expression.span.clone();
         let node = match &expression.shape {
-            Shape::Integer(value) => Node::Constant(*value),
+            Shape::Integer(number) => Node::Constant(number.value.cast_signed()),
             Shape::Text(text) => return Ok(Side::Text(text.pattern(), span())),
             Shape::Name(name) => return self.name(name, span()),
+            Shape::Call(function, of) => self.aggregation(function, of, span())?,
             Shape::Unary(operator, of) => Node::Unary(*operator, self.number(of)?.into()),
             Shape::Binary(operator, left, right) => self.binary(*operator, left, right)?,
             Shape::Conditional(condition, first, second) => {
                 let [condition, first, second] =
                     [self.number(condition)?, self.number(first)?, self.number(second)?];
                 Node::Conditional(condition.into(), first.into(), second.into())
+            }
+            // The parser makes none of a condition's text.
+            Shape::Program(_) => {
+                return Err(Problem::new(span(), "a condition changes nothing", "compare by =="));
             }
         };
         Ok(Side::Number(node))
@@ -133,24 +184,70 @@ impl<'s> Checker<'s> {
             if variable.kind == Kind::String {
                 return Ok(Side::String(variable));
             }
-            if !self.numbers.contains(&variable.fact) {
-                self.numbers.push(variable.fact);
-            }
-            return Ok(Side::Number(Node::Fact(variable.fact)));
+            return Ok(Side::Number(self.fact(variable.fact)));
         }
         if let Some((_, value)) = self.scope.constants.iter().find(|(one, _)| *one == name) {
             return Ok(Side::Number(Node::Constant(*value)));
         }
         let variables = self.scope.variables.iter().map(|one| one.name);
         let constants = self.scope.constants.iter().map(|(name, _)| *name);
-        let advice = match nearest(name, variables.clone().chain(constants)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
+        let function = self.scope.aggregations.iter().find(|one| one.function == name);
+        let near = nearest(name, variables.clone().chain(constants));
+        let advice = match (function, near) {
+            (Some(function), _) => format!("write {function}"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => {
                 let all: Vec<&str> = variables.collect();
                 format!("the variables are {}; strings stand in \"", all.join(", "))
             }
         };
         Err(Problem::new(span, format!("unknown variable `{}`", shortened(name)), advice))
+    }
+
+    fn fact(&mut self, fact: u16) -> Node {
+        if !self.numbers.contains(&fact) {
+            self.numbers.push(fact);
+        }
+        Node::Fact(fact)
+    }
+
+    fn aggregation(
+        &mut self,
+        function: &str,
+        of: &[Expression],
+        span: Span,
+    ) -> Result<Node, Problem> {
+        let known = self.scope.aggregations;
+        let is_it = |one: &&Aggregation| match (one.of, of) {
+            (None, []) => true,
+            (Some(name), [of]) => matches!(&of.shape, Shape::Name(own) if own == name),
+            _ => false,
+        };
+        let mut of_name = known.iter().filter(|one| one.function == function).peekable();
+        if of_name.peek().is_some() {
+            if let Some(fact) = of_name.clone().find(is_it).map(|one| one.fact) {
+                return Ok(self.fact(fact));
+            }
+            let listed = |all: Vec<String>| all.join(" or ");
+            let advice = format!("write {}", listed(of_name.map(ToString::to_string).collect()));
+            // Between the parentheses.
+            let within = match of {
+                [first, .., last] => first.span.start..last.span.end,
+                [one] => one.span.clone(),
+                [] => span,
+            };
+            return Err(Problem::new(within, "this cannot be added up", advice));
+        }
+        let at = span.start..span.start + function.len();
+        let advice = match nearest(function, known.iter().map(|one| one.function)) {
+            _ if known.is_empty() => "there are none here".to_owned(),
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let all: Vec<String> = known.iter().map(ToString::to_string).collect();
+                format!("the functions are {}", all.join(", "))
+            }
+        };
+        Err(Problem::new(at, format!("unknown function `{}`", shortened(function)), advice))
     }
 
     /// What has to be a number.
@@ -163,9 +260,11 @@ impl<'s> Checker<'s> {
                 format!("`{}` is a string", variable.name),
                 format!("compare it, as in {} == \"…\"", variable.name),
             )),
-            Side::Text(..) => {
-                Err(Problem::new(span, "a string is no number", "compare a variable with it by =="))
-            }
+            Side::Text(..) => Err(Problem::new(
+                span,
+                "a string is not a number",
+                "compare a variable with it by ==",
+            )),
         }
     }
 
@@ -250,6 +349,7 @@ impl<'s> Checker<'s> {
         }
         if bit == self.tests.len() {
             self.tests.push(test);
+            self.places.push(at);
         }
         Ok(Node::Matches(bit as u8))
     }
@@ -263,7 +363,7 @@ impl Condition {
             matches: &|bit| Some(matches >> bit & 1 == 1),
         };
         match self.node.evaluated(&known) {
-            Ok(value) => Outcome::of(value.unwrap_or(0)),
+            Ok(value) => Outcome::from_integer(value.unwrap_or(0)),
             Err(_) => Outcome::DividedByZero,
         }
     }
@@ -276,7 +376,7 @@ impl Condition {
     ) -> Option<Outcome> {
         let matches = |bit: u8| self.tests.get(usize::from(bit)).and_then(matches);
         match self.node.evaluated(&Known { fact, matches: &matches }) {
-            Ok(value) => value.map(Outcome::of),
+            Ok(value) => value.map(Outcome::from_integer),
             Err(_) => Some(Outcome::DividedByZero),
         }
     }

@@ -27,6 +27,21 @@ impl Problem {
 
     /// The message, then the line of `text` with the place underlined.
     pub fn shown_in(&self, text: &str) -> String {
+        let number = match text.contains('\n') {
+            true => format!(" (line {})", line_and_column(text, self.span.start).0),
+            false => String::new(),
+        };
+        format!("{}{number}\n{}", self.message, self.underlined(text))
+    }
+
+    /// The same with the file's name, the line and the column before the message, as compilers write
+    /// them.
+    pub fn shown_at(&self, file: &str, text: &str) -> String {
+        let (line, column) = line_and_column(text, self.span.start);
+        format!("{file}:{line}:{column}: {}\n{}", self.message, self.underlined(text))
+    }
+
+    fn underlined(&self, text: &str) -> String {
         let start = floor(text, self.span.start);
         let end = floor(text, self.span.end).max(start);
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -42,13 +57,8 @@ impl Problem {
         line.push_str(if rest { "…" } else { "" });
         let indent = before.len() - hidden + usize::from(hidden > 0);
         let advice = if self.advice.is_empty() { "" } else { " " };
-        let number = match text.contains('\n') {
-            true => format!(" (line {})", text[..start].matches('\n').count() + 1),
-            false => String::new(),
-        };
         format!(
-            "{}{number}\n    {}\n    {}{}{advice}{}",
-            self.message,
+            "    {}\n    {}{}{advice}{}",
             line.trim_end(),
             " ".repeat(indent),
             "^".repeat(marked),
@@ -75,6 +85,13 @@ fn visible(one: char) -> char {
         one if one.is_control() => '\u{fffd}',
         one => one,
     }
+}
+
+/// The line and the column of a place, both from 1 on.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let at = floor(text, at);
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    (text[..at].matches('\n').count() + 1, text[start..at].chars().count() + 1)
 }
 
 /// The nearest boundary of a character at or before a place.

@@ -1,6 +1,7 @@
 //! The value of a condition, where all facts are known or only some.
 
-use crate::ast::{Binary, Unary};
+use crate::arithmetic::{DividedByZero, calculated, unary};
+use crate::ast::Binary;
 use crate::check::Node;
 
 /// What comes of a condition.
@@ -15,7 +16,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of(value: i64) -> Self {
+    pub(crate) fn from_integer(value: i64) -> Self {
         if value == 0 { Self::False } else { Self::True }
     }
 }
@@ -35,18 +36,15 @@ impl Default for Known<'_> {
 /// The value, `None` where it depends on what is not known.
 type Value = Result<Option<i64>, DividedByZero>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DividedByZero;
-
 impl Node {
     pub(crate) fn evaluated(&self, known: &Known<'_>) -> Value {
         match self {
             Self::Constant(value) => Ok(Some(*value)),
             Self::Fact(fact) => Ok((known.fact)(*fact)),
             Self::Matches(bit) => Ok((known.matches)(*bit).map(i64::from)),
-            Self::Unary(operator, of) => {
-                Ok(of.evaluated(known)?.map(|value| unary(*operator, value)))
-            }
+            Self::Unary(operator, of) => Ok(of
+                .evaluated(known)?
+                .map(|value| unary(*operator, value.cast_unsigned()).cast_signed())),
             Self::Binary(Binary::And, left, right) => settle(left, right, false, known),
             Self::Binary(Binary::Or, left, right) => settle(left, right, true, known),
             Self::Binary(operator, left, right) => {
@@ -88,39 +86,7 @@ fn settle(left: &Node, right: &Node, settled_by: bool, known: &Known<'_>) -> Val
     })
 }
 
-fn unary(operator: Unary, value: i64) -> i64 {
-    match operator {
-        Unary::Negative => value.wrapping_neg(),
-        Unary::Positive => value,
-        Unary::Not => i64::from(value == 0),
-        Unary::Complement => !value,
-    }
-}
-
 fn binary(operator: Binary, left: i64, right: i64) -> Result<i64, DividedByZero> {
-    let is_division = matches!(operator, Binary::Divide | Binary::Remainder);
-    if is_division && right == 0 {
-        return Err(DividedByZero);
-    }
-    Ok(match operator {
-        Binary::Multiply => left.wrapping_mul(right),
-        Binary::Divide => left.wrapping_div(right),
-        Binary::Remainder => left.wrapping_rem(right),
-        Binary::Add => left.wrapping_add(right),
-        Binary::Subtract => left.wrapping_sub(right),
-        Binary::ShiftLeft => left.wrapping_shl(right as u32),
-        Binary::ShiftRight => left.wrapping_shr(right as u32),
-        Binary::Less => i64::from(left < right),
-        Binary::LessOrEqual => i64::from(left <= right),
-        Binary::Greater => i64::from(left > right),
-        Binary::GreaterOrEqual => i64::from(left >= right),
-        Binary::Equal => i64::from(left == right),
-        Binary::NotEqual => i64::from(left != right),
-        Binary::BitAnd => left & right,
-        Binary::BitXor => left ^ right,
-        Binary::BitOr => left | right,
-        Binary::And => i64::from(left != 0 && right != 0),
-        Binary::Xor => i64::from((left != 0) != (right != 0)),
-        Binary::Or => i64::from(left != 0 || right != 0),
-    })
+    let value = calculated(operator, true, left.cast_unsigned(), right.cast_unsigned())?;
+    Ok(value.cast_signed())
 }

@@ -20,7 +20,7 @@ pub struct Glob {
     end: u64,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
     /// It is empty.

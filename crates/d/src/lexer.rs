@@ -1,16 +1,26 @@
-//! A text to tokens.
+//! A text to tokens, of a condition or of a program.
+//!
+//! A program has more signs, comments, macro arguments and lines of its own for the compiler
+//! (`program.rs`); everything else is the same for both.
 
-use crate::ast::Text;
+mod number;
+mod program;
+
+use crate::ast::{Number, Text};
 use crate::error::{Problem, Span};
+
+pub use program::Macros;
 
 /// What a token is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
-    Integer(i64),
+    Integer(Number),
     Text(Text),
     Name(String),
     /// An operator, a parenthesis, or another sign of the language.
     Sign(&'static str),
+    /// The `/` behind a predicate, which no value follows.
+    PredicateEnd,
     /// Behind the last one.
     End,
 }
@@ -21,27 +31,30 @@ const SIGNS: [&str; 30] = [
     "-=", "*=", "/=", "%=", "&=", "|=", "^=", "=", "<", ">", "(", ")", "?", ":", "!",
 ];
 const SINGLE: [&str; 11] = ["~", "+", "-", "*", "/", "%", "&", "|", "^", ",", "."];
+/// Those that only a program has.
+const PROGRAM_SIGNS: [&str; 6] = ["{", "}", "[", "]", ";", "@"];
 
-/// The units an integer may have behind it.
-pub(crate) const UNITS: &str = "the units are ns, us, ms and s (nanoseconds), and K, M, G and T or KiB, MiB, GiB and TiB \
-     (powers of 1024)";
-
-/// Reads a text one token after another.
-pub(crate) struct Lexer<'a> {
+/// Reads a text one token after another: a program's, or a condition's.
+pub(crate) struct Lexer<'a, const PROGRAM: bool> {
     text: &'a str,
     at: usize,
+    /// What the macros of a program stand for; a condition has none.
+    program: Option<&'a Macros>,
+    /// The lines of a program that begin with `#`, without it.
+    pub(crate) directives: Vec<Span>,
+    /// Whether macro arguments that were not given are 0 and "".
+    default_arguments: bool,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a, const PROGRAM: bool> Lexer<'a, PROGRAM> {
+    /// Of a text without macros.
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, program: None, directives: Vec::new(), default_arguments: false }
     }
 
     /// The next token, and its place.
     pub(crate) fn next(&mut self) -> Result<(Token, Span), Problem> {
-        let rest = &self.text[self.at..];
-        let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']).len();
-        self.at += blank;
+        self.skip_blank()?;
         let start = self.at;
         let rest = &self.text[start..];
         let Some(first) = rest.chars().next() else {
@@ -56,6 +69,20 @@ impl<'a> Lexer<'a> {
             }
             '"' => Token::Text(self.text()?),
             '\'' => self.character()?,
+            '$' if PROGRAM => self.macro_argument()?,
+            '`' if PROGRAM => {
+                let advice = "variables of the kernel are not known";
+                return Err(Problem::new(start..start + 1, "names by ` are not supported", advice));
+            }
+            '/' if PROGRAM && self.ends_predicate() => {
+                self.at += 1;
+                Token::PredicateEnd
+            }
+            _ if PROGRAM && self.program_sign().is_some() => {
+                let sign = self.program_sign().unwrap_or_default();
+                self.at += sign.len();
+                Token::Sign(sign)
+            }
             _ => match SIGNS.iter().chain(&SINGLE).find(|sign| rest.starts_with(**sign)) {
                 Some(sign) => {
                     self.at += sign.len();
@@ -74,51 +101,15 @@ impl<'a> Lexer<'a> {
         Ok((token, start..self.at))
     }
 
-    fn integer(&mut self) -> Result<Token, Problem> {
-        let start = self.at;
-        let rest = &self.text[start..];
-        let all = word(rest);
-        let (radix, prefix) = match rest.as_bytes() {
-            [b'0', b'x' | b'X', ..] => (16, 2),
-            [b'0', b'0'..=b'9', ..] => (8, 1),
-            _ => (10, 0),
-        };
-        let body = &rest[prefix..all];
-        let digits = body.find(|one: char| !one.is_digit(radix.max(10))).unwrap_or(body.len());
-        let (digits, unit) = body.split_at(digits);
-        self.at += all;
-        let span = start..self.at;
-        if rest[all..].starts_with('.') {
-            let fraction = 1 + word(&rest[all + 1..]);
-            return Err(Problem::new(
-                span.start..span.end + fraction,
-                "numbers have no fractions",
-                "write a smaller unit, as in 1500us",
-            ));
+    /// Goes on behind blanks, and in a program behind comments and lines for the compiler.
+    pub(crate) fn skip_blank(&mut self) -> Result<(), Problem> {
+        let rest = &self.text[self.at..];
+        let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']).len();
+        self.at += blank;
+        match PROGRAM {
+            true => self.skip_comments(),
+            false => Ok(()),
         }
-        let number = u64::from_str_radix(digits, radix).map_err(|error| {
-            use std::num::IntErrorKind::{InvalidDigit, PosOverflow};
-            match error.kind() {
-                PosOverflow => too_large(&span),
-                InvalidDigit => Problem::new(
-                    span.clone(),
-                    "a number that begins with 0 is octal",
-                    "its digits are 0 to 7",
-                ),
-                _ => Problem::new(span.clone(), "expected hexadecimal digits", "as in 0x1ff"),
-            }
-        })?;
-        let factor = factor(unit).ok_or_else(|| {
-            let at = span.end - unit.len()..span.end;
-            let what = match unit.eq_ignore_ascii_case("m") {
-                true => "`m` may be milliseconds or mebibytes".to_owned(),
-                false => format!("unknown unit `{unit}`"),
-            };
-            let advice = if unit == "m" { "write ms or M" } else { UNITS };
-            Problem::new(at, what, advice)
-        })?;
-        let number = number.checked_mul(factor).and_then(|number| i64::try_from(number).ok());
-        number.map(Token::Integer).ok_or_else(|| too_large(&span))
     }
 
     fn text(&mut self) -> Result<Text, Problem> {
@@ -169,7 +160,7 @@ impl<'a> Lexer<'a> {
             return Err(Problem::new(start..end, "expected one character and a '", advice));
         }
         self.at += 1;
-        Ok(Token::Integer(i64::from(value)))
+        Ok(Token::Integer(Number::int(u64::from(value))))
     }
 
     /// What follows a backslash, as in C; before the signs of a pattern it has these stand for
@@ -211,12 +202,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn too_large(span: &Span) -> Problem {
-    Problem::new(span.clone(), "this number is too large", "the largest is 9223372036854775807")
-}
-
 /// Letters, digits and underscores at the beginning.
-fn word(text: &str) -> usize {
+pub(crate) fn word(text: &str) -> usize {
     text.find(|one: char| !one.is_ascii_alphanumeric() && one != '_').unwrap_or(text.len())
 }
 
@@ -224,27 +211,6 @@ fn word(text: &str) -> usize {
 fn floor_end(text: &str, start: usize) -> usize {
     let mut signs = text[start..].char_indices().skip(2);
     signs.next().map_or(text.len(), |(at, _)| start + at)
-}
-
-/// What an integer is multiplied by for its unit; C's marks of types mean nothing.
-fn factor(unit: &str) -> Option<u64> {
-    let bytes = |power: u32| Some(1u64 << (10 * power));
-    match unit {
-        "" | "ns" => return Some(1),
-        "us" => return Some(1_000),
-        "ms" => return Some(1_000_000),
-        "s" => return Some(1_000_000_000),
-        "m" => return None,
-        _ => {}
-    }
-    match unit.to_ascii_lowercase().as_str() {
-        "u" | "l" | "ul" | "lu" | "ll" | "ull" | "llu" => Some(1),
-        "k" | "kib" => bytes(1),
-        "m" | "mib" => bytes(2),
-        "g" | "gib" => bytes(3),
-        "t" | "tib" => bytes(4),
-        _ => None,
-    }
 }
 
 /// The sign that was meant by one that a text processor has made of it.

@@ -1,8 +1,8 @@
 //! The name that was meant by one that does not exist.
 
 /// The nearest of these, if one is near: two slips in a long word, one in a short one.
-pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A word of this length is no slip of any of ours.
+pub fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // A word of this length is not a slip of any of ours.
     if word.len() > 40 {
         return None;
     }

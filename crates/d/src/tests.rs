@@ -1,12 +1,14 @@
 //! The language as a whole: what texts mean, what is wrong with them, and that the emitted
 //! instructions do what the evaluator does.
 
+mod generated;
 mod language;
 mod machine;
 mod problems;
+mod programs;
 mod random;
 
-use crate::{Condition, Kind, Outcome, Problem, Scope, Variable, compile};
+use crate::{Aggregation, Condition, Kind, Outcome, Problem, Scope, Variable, compile};
 
 const fn variable(name: &'static str, kind: Kind, fact: u16) -> Variable {
     Variable { name, kind, fact, summary: "" }
@@ -22,13 +24,22 @@ pub(crate) const VARIABLES: [Variable; 7] = [
     variable("path", Kind::String, 0x101),
     variable("file", Kind::String, 0x101),
 ];
+/// What is added up has the values of `fd` and `duration`.
+const AGGREGATIONS: [Aggregation; 2] = [
+    Aggregation { function: "count", of: None, fact: 2, summary: "" },
+    Aggregation { function: "sum", of: Some("bytes"), fact: 3, summary: "" },
+];
 /// The facts of the numbers, and the word of matches.
 pub(crate) const WORDS: u16 = 5;
 
 const CONSTANTS: [(&str, i64); 2] = [("ENOENT", 2), ("EAGAIN", 11)];
 
 pub(crate) fn compiled(text: &str) -> Result<Condition, Problem> {
-    compile(text, Scope { variables: &VARIABLES, constants: &CONSTANTS })
+    compile(text, scope())
+}
+
+pub(crate) fn scope() -> Scope<'static> {
+    Scope { variables: &VARIABLES, constants: &CONSTANTS, aggregations: &AGGREGATIONS }
 }
 
 /// What the strings of a condition match.

@@ -6,7 +6,11 @@ use iotomy_record::{Delta, DiffRow, DiffSideName, DiffVerdict};
 use iotomy_stats::{deviate, median, permutation, shift_between};
 
 use crate::facts::{Key, RowFacts, RunFacts};
-use crate::measures::{CALL, FILE, FUNCTION, Kind, LAYER, Measure, PATH, PROGRAM, TOTALS};
+use crate::left_out::Compared as Tables;
+use crate::measures::{
+    CALL, CONNECTED_PEER, FILE, FUNCTION, GROUP, Kind, LAYER, Measure, PATH, PEER, PROGRAM,
+    RING_OPERATION, THREAD, TOTALS,
+};
 
 /// The chance that one of all measures is called different and is not.
 const LEVEL: f64 = 0.05;
@@ -20,28 +24,46 @@ pub(crate) struct Compared {
     pub(crate) totals: Vec<Delta>,
     pub(crate) programs: Vec<DiffRow>,
     pub(crate) calls: Vec<DiffRow>,
+    pub(crate) ring_operations: Vec<DiffRow>,
     pub(crate) files: Vec<DiffRow>,
+    pub(crate) peers: Vec<DiffRow>,
+    peer_measures: &'static [Measure],
     pub(crate) paths: Vec<DiffRow>,
+    pub(crate) groups: Vec<DiffRow>,
+    pub(crate) threads: Vec<DiffRow>,
     pub(crate) layers: Vec<DiffRow>,
     pub(crate) functions: Vec<DiffRow>,
 }
 
-/// Compares the runs of two sides, each of which has one at least.
-pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts]) -> Compared {
+impl Compared {
+    fn tables(&mut self) -> [(&mut Vec<DiffRow>, &'static [Measure]); 10] {
+        [
+            (&mut self.programs, PROGRAM),
+            (&mut self.calls, CALL),
+            (&mut self.ring_operations, RING_OPERATION),
+            (&mut self.files, FILE),
+            (&mut self.peers, self.peer_measures),
+            (&mut self.paths, PATH),
+            (&mut self.groups, GROUP),
+            (&mut self.threads, THREAD),
+            (&mut self.layers, LAYER),
+            (&mut self.functions, FUNCTION),
+        ]
+    }
+}
+
+/// Compares the runs of two sides, each of which has one at least; of the tables that are optional,
+/// those in `has`.
+pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts], has: Tables) -> Compared {
     let judged = permutation::can_differ(a.len(), b.len(), LEVEL);
     let table = |measures, of: Table, is_sampled| {
         rows(measures, &side(a, of, is_sampled), &side(b, of, is_sampled))
     };
-    let has_files = |runs: &[RunFacts]| runs.iter().all(|run| run.has_files);
-    let files = match has_files(a) && has_files(b) {
-        true => table(FILE, |run| &run.files, false),
+    let optional = |is_there: bool, measures, of: Table| match is_there {
+        true => table(measures, of, false),
         false => Vec::new(),
     };
-    let has_paths = |runs: &[RunFacts]| runs.iter().all(|run| run.has_paths);
-    let paths = match has_paths(a) && has_paths(b) {
-        true => table(PATH, |run| &run.paths, false),
-        false => Vec::new(),
-    };
+    let peer_measures = if has.connections { CONNECTED_PEER } else { PEER };
     let whole = |runs: &[RunFacts]| -> Vec<Option<RowFacts>> {
         runs.iter().map(|run| Some(run.totals.clone())).collect()
     };
@@ -50,8 +72,13 @@ pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts]) -> Compared {
         totals: row(TOTALS, &whole(a), &whole(b), [0.0; 2]).measures,
         programs: table(PROGRAM, |run| &run.programs, false),
         calls: table(CALL, |run| &run.calls, false),
-        files,
-        paths,
+        ring_operations: optional(has.ring_operations, RING_OPERATION, |run| &run.ring_operations),
+        files: optional(has.files, FILE, |run| &run.files),
+        peers: optional(has.peers, peer_measures, |run| &run.peers),
+        peer_measures,
+        paths: optional(has.paths, PATH, |run| &run.paths),
+        groups: optional(has.groups, GROUP, |run| &run.groups),
+        threads: optional(has.threads, THREAD, |run| &run.threads),
         layers: table(LAYER, |run| &run.layers, true),
         functions: table(FUNCTION, |run| &run.functions, true),
     };
@@ -60,24 +87,30 @@ pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts]) -> Compared {
     if judged {
         judge(&mut compared, a.len());
     }
-    let tables: [(&mut Vec<DiffRow>, &[Measure]); 6] = [
-        (&mut compared.programs, PROGRAM),
-        (&mut compared.calls, CALL),
-        (&mut compared.files, FILE),
-        (&mut compared.paths, PATH),
-        (&mut compared.layers, LAYER),
-        (&mut compared.functions, FUNCTION),
-    ];
-    for (rows, measures) in tables {
+    let is_single = a.len() == 1 && b.len() == 1;
+    for (rows, measures) in compared.tables() {
         for row in rows.iter_mut() {
             row.verdict = verdict(row, measures, judged);
-            if a.len() == 1 && b.len() == 1 {
+            if is_single {
                 forget_runs(&mut row.measures);
             }
         }
         rows.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
     }
-    if a.len() == 1 && b.len() == 1 {
+    for row in &mut compared.paths {
+        // A path is asked for so seldom that its time differs in any two runs.
+        let is_called_alike = row.measure("calls").is_some_and(|calls| calls.delta() == 0.0);
+        if row.verdict == DiffVerdict::Differs && is_single && is_called_alike {
+            row.verdict = DiffVerdict::TimesDiffer;
+        }
+    }
+    for row in &mut compared.peers {
+        // Its counts are equal; of times there are but those of single connections.
+        if row.verdict == DiffVerdict::BelowOverhead {
+            row.verdict = DiffVerdict::TimesDiffer;
+        }
+    }
+    if is_single {
         forget_runs(&mut compared.totals);
     }
     compared
@@ -96,12 +129,18 @@ fn weight(row: &DiffRow) -> f64 {
     let of = |name: &str| row.delta(name).abs();
     match () {
         () if row.measure("wall_ns").is_some() => of("wall_ns"),
+        () if row.measure("voluntary_switches").is_some() => of("on_cpu_ns") + of("runnable_ns"),
         () if row.measure("thread_ns").is_some() => {
             of("user_ns") + of("calls_on_cpu_ns") + of("blocked_ns") + of("runnable_ns")
         }
         () if row.measure("read_bytes").is_some() => {
             let bytes = of("read_bytes") + of("write_bytes") + of("mapped_bytes");
-            bytes + of("read_calls") + of("write_calls") + of("map_calls")
+            bytes
+                + of("read_calls")
+                + of("write_calls")
+                + of("map_calls")
+                + of("connections")
+                + ["opened", "closed", "errors", "retransmits"].map(of).iter().sum::<f64>()
         }
         () => of("on_cpu_ns") + of("blocked_ns"),
     }
@@ -199,7 +238,13 @@ fn row(
             kinds.entry(name.clone()).or_default()[at] = median(&counts).unwrap_or(0.0);
         }
     }
-    DiffRow { measures: deltas, error_kinds: kinds, ..DiffRow::default() }
+    let named = |side: &[Option<RowFacts>]| {
+        let counts = side.iter().map(|row| row.as_ref().and_then(|row| row.names).unwrap_or(0));
+        median(&counts.map(|count| count as f64).collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    let is_several = a.iter().chain(b).flatten().any(|row| row.names.is_some());
+    let names = is_several.then(|| [named(a), named(b)]);
+    DiffRow { measures: deltas, error_kinds: kinds, names, ..DiffRow::default() }
 }
 
 /// Widens the errors of sampling so that they hold 95 times in 100 for all rows of the table together.
@@ -212,19 +257,11 @@ fn correct_sampling(rows: &mut [DiffRow]) {
 
 /// Judges every measure that is known of all runs, all of them together.
 fn judge(compared: &mut Compared, first: usize) {
-    let tables = [
-        &mut compared.programs,
-        &mut compared.calls,
-        &mut compared.files,
-        &mut compared.paths,
-        &mut compared.layers,
-        &mut compared.functions,
-    ];
-    let rows = tables.into_iter().flatten().flat_map(|row| &mut row.measures);
-    let all: Vec<&mut Delta> = compared
-        .totals
+    let mut totals = std::mem::take(&mut compared.totals);
+    let rows = compared.tables().into_iter().flat_map(|(rows, _)| rows);
+    let all: Vec<&mut Delta> = totals
         .iter_mut()
-        .chain(rows)
+        .chain(rows.flat_map(|row| &mut row.measures))
         .filter(|delta| delta.runs_a.iter().chain(&delta.runs_b).all(Option::is_some))
         .collect();
     // Times and counts differ by factors rather than by amounts.
@@ -236,6 +273,7 @@ fn judge(compared: &mut Compared, first: usize) {
     for (delta, p) in all.into_iter().zip(adjusted) {
         delta.beyond_noise = Some(p <= LEVEL);
     }
+    compared.totals = totals;
 }
 
 fn verdict(row: &DiffRow, measures: &[Measure], judged: bool) -> DiffVerdict {
@@ -244,7 +282,8 @@ fn verdict(row: &DiffRow, measures: &[Measure], judged: bool) -> DiffVerdict {
         let first = all.next();
         all.all(|one| Some(one) == first)
     };
-    if row.measures.iter().all(is_equal) {
+    let errors_are_equal = row.error_kinds.values().all(|[a, b]| a == b);
+    if row.measures.iter().all(is_equal) && errors_are_equal {
         return DiffVerdict::Equal;
     }
     if judged {
@@ -253,8 +292,8 @@ fn verdict(row: &DiffRow, measures: &[Measure], judged: bool) -> DiffVerdict {
     }
     let of_kind =
         |kind: Kind| row.measures.iter().zip(measures).filter(move |(_, one)| one.kind == kind);
-    let counts_are_equal =
-        of_kind(Kind::Count).chain(of_kind(Kind::Extent)).all(|(delta, _)| is_equal(delta));
+    let counts_are_equal = errors_are_equal
+        && of_kind(Kind::Count).chain(of_kind(Kind::Extent)).all(|(delta, _)| is_equal(delta));
     let is_below = |of: fn(&Delta) -> Option<f64>| {
         of_kind(Kind::Time).all(|(delta, _)| match of(delta) {
             Some(limit) => delta.delta().abs() <= limit,

@@ -47,12 +47,18 @@ pub(crate) fn same_calls(first: &Run<'_>, other: &Run<'_>) -> Result<(), DiffErr
         let mut calls = trace.view.calls.clone();
         calls.sort();
         calls.dedup();
-        calls
+        (calls, trace.view.r#where.trim().to_owned())
     };
     let (a, b) = (sorted(first.trace), sorted(other.trace));
-    let text = |calls: &[String]| match calls {
-        [] => "all calls".to_owned(),
-        calls => format!("only {}", calls.join(",")),
+    let text = |(calls, condition): &(Vec<String>, String)| {
+        let calls = match &calls[..] {
+            [] => "all calls".to_owned(),
+            calls => format!("only {}", calls.join(",")),
+        };
+        match condition.is_empty() {
+            true => calls,
+            false => format!("{calls} where {condition}"),
+        }
     };
     match a == b {
         true => Ok(()),

@@ -39,7 +39,7 @@ pub enum DiffError {
     },
     /// The traces counted different calls.
     #[error(
-        "cannot compare {} with {}: one counted {}, the other {}; trace both with the same --call",
+        "cannot compare {} with {}: one counted {}, the other {}; trace both with the same --call and --where",
         printable(first, true),
         printable(other, true),
         message(first_calls, true),

@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileKind, FindingRuns, Process, Times, Trace};
+use iotomy_record::{Call, Process, Times, Trace};
+
+use crate::details;
+use crate::left_out::Compared as Tables;
+use crate::names::Names;
+use crate::ring_operations;
 
 /// A row: program, name, what it is part of.
 pub(crate) type Key = (String, String, String);
@@ -12,6 +17,8 @@ pub(crate) type Key = (String, String, String);
 pub(crate) struct RowFacts {
     pub(crate) values: Vec<Option<f64>>,
     pub(crate) error_kinds: BTreeMap<String, f64>,
+    /// How many names it stands for, where it stands for several.
+    pub(crate) names: Option<u64>,
     /// What watching may have added to its times, at most.
     pub(crate) overhead: f64,
     /// Within how much the sampled time lies; 0 where nothing is sampled.
@@ -24,12 +31,12 @@ pub(crate) struct RunFacts {
     pub(crate) totals: RowFacts,
     pub(crate) programs: BTreeMap<Key, RowFacts>,
     pub(crate) calls: BTreeMap<Key, RowFacts>,
+    pub(crate) ring_operations: BTreeMap<Key, RowFacts>,
     pub(crate) files: BTreeMap<Key, RowFacts>,
-    /// Whether files were watched: without, none of them is known.
-    pub(crate) has_files: bool,
+    pub(crate) peers: BTreeMap<Key, RowFacts>,
     pub(crate) paths: BTreeMap<Key, RowFacts>,
-    /// Whether paths were counted.
-    pub(crate) has_paths: bool,
+    pub(crate) groups: BTreeMap<Key, RowFacts>,
+    pub(crate) threads: BTreeMap<Key, RowFacts>,
     pub(crate) layers: BTreeMap<Key, RowFacts>,
     pub(crate) functions: BTreeMap<Key, RowFacts>,
     /// The error of a row of layers, or of functions, that no sample fell into.
@@ -68,13 +75,13 @@ impl Renamed {
 }
 
 /// The programs of a trace by image.
-struct Programs<'t> {
+pub(crate) struct Programs<'t> {
     by_image: HashMap<(u32, &'t str, u32), &'t Process>,
     renamed: &'t Renamed,
 }
 
 impl<'t> Programs<'t> {
-    fn new(trace: &'t Trace, renamed: &'t Renamed) -> Self {
+    pub(crate) fn new(trace: &'t Trace, renamed: &'t Renamed) -> Self {
         let mut by_image = HashMap::new();
         for process in &trace.processes {
             by_image.entry((process.pid, process.exec.as_str(), process.image)).or_insert(process);
@@ -82,14 +89,14 @@ impl<'t> Programs<'t> {
         Self { by_image, renamed }
     }
 
-    fn name(&self, pid: u32, exec: &str, image: u32) -> String {
+    pub(crate) fn name(&self, pid: u32, exec: &str, image: u32) -> String {
         match self.by_image.get(&(pid, exec, image)) {
-            Some(process) => self.of(process),
+            Some(process) => self.name_of(process),
             None => self.renamed.name(exec),
         }
     }
 
-    fn of(&self, process: &Process) -> String {
+    fn name_of(&self, process: &Process) -> String {
         match process.before_exec {
             true => BEFORE_EXEC.to_owned(),
             false => self.renamed.name(process.name()),
@@ -168,17 +175,20 @@ impl CallFacts {
                 mean,
                 at(wall, 0.5),
                 at(wall, 0.99),
+                at(wall, 0.999),
                 (self.entered > 0).then_some(self.max as f64),
                 at(&on_cpu, 0.5),
                 at(&on_cpu, 0.99),
+                at(&on_cpu, 0.999),
                 max(&on_cpu),
                 at(blocked, 0.5),
                 at(blocked, 0.99),
+                at(blocked, 0.999),
                 max(blocked),
             ],
             error_kinds: self.error_kinds.into_iter().map(|(kind, n)| (kind, n * scale)).collect(),
             overhead: self.entered as f64 * cost * scale,
-            sampling_error: 0.0,
+            ..RowFacts::default()
         }
     }
 }
@@ -194,8 +204,14 @@ struct ProgramFacts {
 }
 
 impl RunFacts {
-    /// With `per_second`, sums are per second of the watch.
-    pub(crate) fn from_trace(trace: &Trace, per_second: bool, renamed: &Renamed) -> Self {
+    /// With `per_second`, sums are per second of the watch; connections where they are in `has`.
+    pub(crate) fn from_trace(
+        trace: &Trace,
+        per_second: bool,
+        has: Tables,
+        renamed: &Renamed,
+        names: &Names,
+    ) -> Self {
         let scale = scale(trace, per_second);
         let [_, cost] = trace.observer.cost_range_ns();
         let programs = Programs::new(trace, renamed);
@@ -209,7 +225,7 @@ impl RunFacts {
             calls.entry((program, call.syscall.clone(), String::new())).or_default().add(call);
         }
         for process in &trace.processes {
-            let sum = by_program.entry(key(programs.of(process))).or_default();
+            let sum = by_program.entry(key(programs.name_of(process))).or_default();
             sum.processes += u64::from(process.count());
             sum.minor_faults = sum.minor_faults.saturating_add(process.minor_faults);
             sum.major_faults = sum.major_faults.saturating_add(process.major_faults);
@@ -229,10 +245,12 @@ impl RunFacts {
                 .map(|(key, sum)| (key, sum.into_row(scale, cost)))
                 .collect(),
             calls: calls.into_iter().map(|(key, sum)| (key, sum.into_row(scale, cost))).collect(),
-            files: files(trace, scale),
-            has_files: !trace.files.is_empty(),
-            paths: paths(trace, scale, cost),
-            has_paths: trace.view.paths || !trace.paths.is_empty(),
+            ring_operations: ring_operations::ring_operations(trace, scale, &programs),
+            files: details::files(trace, scale, names),
+            peers: details::peers(trace, scale, has.connections, &programs, names),
+            paths: details::paths(trace, scale, cost, names),
+            groups: details::groups(trace, scale, cost, names),
+            threads: details::threads(trace, scale, cost, &programs, names),
             ..Self::default()
         }
     }
@@ -300,87 +318,4 @@ fn totals(trace: &Trace, per_second: bool, scale: f64, cost: f64) -> RowFacts {
         overhead: entered * cost * scale,
         ..RowFacts::default()
     }
-}
-
-/// In the order of [`crate::measures::FILE`].
-fn files(trace: &Trace, scale: f64) -> BTreeMap<Key, RowFacts> {
-    let mut files: BTreeMap<Key, RowFacts> = BTreeMap::new();
-    for file in &trace.files {
-        let key = (String::new(), path(file.kind, &file.path), file.kind.name().to_owned());
-        let sum = files.entry(key).or_default();
-        let parts = [
-            file.read_calls,
-            file.read_bytes,
-            file.write_calls,
-            file.write_bytes,
-            file.map_calls,
-            file.mapped_bytes,
-        ];
-        sum.values.resize(parts.len(), Some(0.0));
-        for (value, part) in sum.values.iter_mut().zip(parts) {
-            *value = Some(value.unwrap_or(0.0) + part as f64 * scale);
-        }
-    }
-    files
-}
-
-/// In the order of [`crate::measures::PATH`].
-fn paths(trace: &Trace, scale: f64, cost: f64) -> BTreeMap<Key, RowFacts> {
-    let mut paths: BTreeMap<Key, RowFacts> = BTreeMap::new();
-    for one in &trace.paths {
-        let outcome = one.error.as_deref().unwrap_or("ok");
-        let second = if one.second { " (second path)" } else { "" };
-        let of = format!("{}{second} {outcome}", one.syscall);
-        let name = one.path.as_deref().unwrap_or("(unreadable)");
-        let key = (String::new(), path(FileKind::Other, name), of);
-        let sum = paths.entry(key).or_default();
-        sum.values.resize(2, Some(0.0));
-        for (value, part) in sum.values.iter_mut().zip([one.calls, one.wall_ns]) {
-            *value = Some(value.unwrap_or(0.0) + part as f64 * scale);
-        }
-        sum.overhead += one.calls as f64 * cost * scale;
-    }
-    paths
-}
-
-/// A path without the numbers that every run draws anew: those of pipes, sockets and processes.
-fn path(kind: FileKind, path: &str) -> String {
-    if matches!(kind, FileKind::Pipe | FileKind::Socket)
-        && let Some((name, number)) = path.split_once(":[")
-        && number.trim_end_matches(']').bytes().all(|byte| byte.is_ascii_digit())
-    {
-        return format!("{name}:[…]");
-    }
-    let mut parts: Vec<&str> = path.split('/').collect();
-    if let ["", "proc", pid, ..] = &mut parts[..]
-        && !pid.is_empty()
-        && pid.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        *pid = "PID";
-    }
-    parts.join("/")
-}
-
-/// Every finding of either side, with the runs that have it.
-pub(crate) fn findings(a: &[&Trace], b: &[&Trace]) -> Vec<FindingRuns> {
-    let mut found: BTreeMap<&str, FindingRuns> = BTreeMap::new();
-    let sides = a.iter().map(|trace| (trace, false)).chain(b.iter().map(|trace| (trace, true)));
-    for (trace, is_later) in sides {
-        let mut seen: Vec<&str> = Vec::new();
-        for finding in &trace.findings {
-            let entry = found.entry(&finding.id).or_insert_with(|| FindingRuns {
-                id: finding.id.clone(),
-                text: String::new(),
-                a: 0,
-                b: 0,
-            });
-            if seen.contains(&finding.id.as_str()) {
-                continue;
-            }
-            seen.push(&finding.id);
-            entry.text.clone_from(&finding.text);
-            *(if is_later { &mut entry.b } else { &mut entry.a }) += 1;
-        }
-    }
-    found.into_values().collect()
 }

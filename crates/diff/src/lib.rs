@@ -1,7 +1,8 @@
 //! Compares two sides of traces or anatomies, each side one run or several. Pure: records in, a
 //! [`Diff`] out.
 //!
-//! Programs are matched by name, calls and files by name within or across programs. The one rule:
+//! Programs are matched by name, calls and files by name within or across programs (`names` has what
+//! every run draws anew). The one rule:
 //! nothing is said of noise where runs do not repeat. With one run a side, a difference is a fact of
 //! these two runs; with enough of them, all measures of all tables are judged together
 //! ([`iotomy_stats::permutation`]), so that one measure that does not differ is called different in
@@ -9,17 +10,24 @@
 
 mod compare;
 mod conditions;
+mod details;
 mod error;
 mod facts;
+mod findings;
+mod left_out;
 mod measures;
+mod names;
+mod ring_operations;
 mod samples;
+mod slowest;
 
 use iotomy_record::store::Record;
-use iotomy_record::{Anatomy, Diff, DiffSide, Trace};
+use iotomy_record::{Anatomy, Diff, DiffSide, SlowCalls, Trace};
 
 pub use error::DiffError;
 
 use self::facts::RunFacts;
+use self::names::Names;
 
 /// A record, and where it is from.
 #[derive(Debug)]
@@ -59,9 +67,11 @@ pub fn diff(a: &[Source], b: &[Source]) -> Result<Diff, DiffError> {
     }
     let per_second = all().any(|one| one.trace.exit.is_none());
     let renamed = facts::Renamed::between(&traces(&a), &traces(&b));
+    let names = Names::between(&all().map(|run| run.trace).collect::<Vec<&Trace>>());
+    let (has, left_out) = left_out::optional_tables(&traces(&a), &traces(&b));
     let facts = |runs: &[Run<'_>]| -> Vec<RunFacts> {
         let each = runs.iter().map(|run| {
-            let mut facts = RunFacts::from_trace(run.trace, per_second, &renamed);
+            let mut facts = RunFacts::from_trace(run.trace, per_second, has, &renamed, &names);
             if let Some(anatomy) = run.anatomy {
                 samples::add(&mut facts, anatomy, per_second);
             }
@@ -69,7 +79,7 @@ pub fn diff(a: &[Source], b: &[Source]) -> Result<Diff, DiffError> {
         });
         each.collect()
     };
-    let compared = compare::compare(&facts(&a), &facts(&b));
+    let compared = compare::compare(&facts(&a), &facts(&b), has);
     Ok(Diff {
         schema: Diff::SCHEMA,
         kind: kind(first),
@@ -81,11 +91,21 @@ pub fn diff(a: &[Source], b: &[Source]) -> Result<Diff, DiffError> {
         totals: compared.totals,
         programs: compared.programs,
         calls: compared.calls,
+        ring_operations: compared.ring_operations,
         files: compared.files,
+        peers: compared.peers,
         paths: compared.paths,
+        by: match has.groups {
+            true => first.trace.by.as_ref().map(|groups| groups.by.clone()).unwrap_or_default(),
+            false => Vec::new(),
+        },
+        groups: compared.groups,
+        threads: compared.threads,
         layers: compared.layers,
         functions: compared.functions,
-        findings: facts::findings(&traces(&a), &traces(&b)),
+        findings: findings::findings(&traces(&a), &traces(&b)),
+        slowest: SlowCalls { a: slowest::of(&traces(&a)), b: slowest::of(&traces(&b)) },
+        left_out,
     })
 }
 
@@ -131,8 +151,17 @@ fn side(runs: &[Run<'_>]) -> DiffSide {
 /// What bounded tables had no room for: where a row is missing, it may be among these.
 fn lost(trace: &Trace) -> u64 {
     let observer = &trace.observer;
-    observer.lost_events.saturating_add(observer.lost_files).saturating_add(observer.lost_paths)
+    let groups = trace.by.as_ref().map_or(0, |groups| groups.lost_calls);
+    let details = [observer.lost_files, observer.lost_paths, observer.lost_connections];
+    details
+        .into_iter()
+        .chain([observer.lost_requests, groups])
+        .fold(observer.lost_events, u64::saturating_add)
 }
 
+#[cfg(test)]
+mod details_tests;
+#[cfg(test)]
+mod ring_tests;
 #[cfg(test)]
 mod tests;

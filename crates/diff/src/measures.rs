@@ -79,13 +79,36 @@ pub(crate) const CALL: &[Measure] = &[
     per_call("mean_ns"),
     per_call("wall_p50_ns"),
     per_call("wall_p99_ns"),
+    per_call("wall_p999_ns"),
     per_call("wall_max_ns"),
     per_call("on_cpu_p50_ns"),
     per_call("on_cpu_p99_ns"),
+    per_call("on_cpu_p999_ns"),
     per_call("on_cpu_max_ns"),
     per_call("blocked_p50_ns"),
     per_call("blocked_p99_ns"),
+    per_call("blocked_p999_ns"),
     per_call("blocked_max_ns"),
+];
+
+/// The sum of the times in which requests were in flight, side by side: not a part of any thread's time.
+pub(crate) const RING_OPERATION: &[Measure] = &[
+    count("submitted"),
+    count("completed"),
+    count("errors"),
+    count("bytes"),
+    count("inline"),
+    count("polled"),
+    count("worker"),
+    count("sqpoll"),
+    count("multishot_completions"),
+    count("overflows"),
+    time("wall_ns"),
+    per_call("mean_ns"),
+    per_call("wall_p50_ns"),
+    per_call("wall_p99_ns"),
+    per_call("wall_p999_ns"),
+    per_call("wall_max_ns"),
 ];
 
 pub(crate) const FILE: &[Measure] = &[
@@ -95,6 +118,51 @@ pub(crate) const FILE: &[Measure] = &[
     count("write_bytes"),
     count("map_calls"),
     count("mapped_bytes"),
+];
+
+pub(crate) const PEER: &[Measure] = &[
+    extent("connections"),
+    count("read_calls"),
+    count("read_bytes"),
+    count("write_calls"),
+    count("write_bytes"),
+];
+
+/// Of runs that counted connections.
+pub(crate) const CONNECTED_PEER: &[Measure] = &[
+    extent("connections"),
+    count("read_calls"),
+    count("read_bytes"),
+    count("write_calls"),
+    count("write_bytes"),
+    count("opened"),
+    count("closed"),
+    count("errors"),
+    count("unfinished"),
+    count("retransmits"),
+    per_call("connect_mean_ns"),
+    per_call("rtt_mean_ns"),
+];
+
+pub(crate) const GROUP: &[Measure] = &[
+    count("calls"),
+    count("errors"),
+    count("bytes"),
+    time("wall_ns"),
+    per_call("mean_ns"),
+    per_call("wall_max_ns"),
+];
+
+pub(crate) const THREAD: &[Measure] = &[
+    extent("threads"),
+    count("calls"),
+    count("errors"),
+    time("on_cpu_ns"),
+    time("user_ns"),
+    time("blocked_ns"),
+    time("runnable_ns"),
+    count("voluntary_switches"),
+    count("involuntary_switches"),
 ];
 
 pub(crate) const PATH: &[Measure] = &[count("calls"), time("wall_ns")];

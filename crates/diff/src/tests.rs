@@ -1,13 +1,12 @@
 use iotomy_record::{
-    Call, DiffRow, DiffSideName, DiffVerdict, FileKind, FileUse, LedgerRow, Machine, Process,
-    Times, arbitrary,
+    Call, DiffRow, DiffSideName, DiffVerdict, LedgerRow, Machine, Process, Times, arbitrary,
 };
 use proptest::prelude::*;
 
 use super::*;
 
 /// A run of `program` whose calls are (name, count, errors, ns each).
-fn trace(program: &str, calls: &[(&str, u64, u64, u64)]) -> Trace {
+pub(crate) fn trace(program: &str, calls: &[(&str, u64, u64, u64)]) -> Trace {
     let call = |(name, calls, errors, each): &(&str, u64, u64, u64)| {
         let mut wall_times = Times::default();
         (0..*calls).for_each(|_| wall_times.add(*each));
@@ -62,15 +61,15 @@ fn trace(program: &str, calls: &[(&str, u64, u64, u64)]) -> Trace {
     trace
 }
 
-fn source(trace: Trace) -> Source {
+pub(crate) fn source(trace: Trace) -> Source {
     Source { name: "run.json".into(), record: Record::Trace(Box::new(trace)) }
 }
 
-fn compared(a: Trace, b: Trace) -> Diff {
+pub(crate) fn compared(a: Trace, b: Trace) -> Diff {
     diff(&[source(a)], &[source(b)]).unwrap()
 }
 
-fn row<'d>(rows: &'d [DiffRow], name: &str) -> &'d DiffRow {
+pub(crate) fn row<'d>(rows: &'d [DiffRow], name: &str) -> &'d DiffRow {
     rows.iter().find(|row| row.name == name).unwrap()
 }
 
@@ -166,36 +165,6 @@ fn what_no_run_repeats_is_beyond_noise_and_what_varies_is_not() {
 }
 
 #[test]
-fn files_are_matched_without_the_numbers_of_a_run() {
-    let with = |paths: &[(FileKind, &str)]| {
-        let mut one = trace("cat", &[]);
-        let file = |(kind, path): &(FileKind, &str)| FileUse {
-            pid: 7,
-            exec: "cat".into(),
-            kind: *kind,
-            path: (*path).into(),
-            read_calls: 1,
-            read_bytes: 10,
-            ..FileUse::default()
-        };
-        one.files = paths.iter().map(file).collect();
-        one
-    };
-    let a = with(&[(FileKind::Pipe, "pipe:[12]"), (FileKind::File, "/proc/12/stat")]);
-    let b = with(&[
-        (FileKind::Pipe, "pipe:[99]"),
-        (FileKind::File, "/proc/99/stat"),
-        (FileKind::File, "/etc/passwd"),
-    ]);
-    let found = compared(a.clone(), b);
-    assert_eq!(row(&found.files, "pipe:[…]").verdict, DiffVerdict::Equal);
-    assert_eq!(row(&found.files, "/proc/PID/stat").verdict, DiffVerdict::Equal);
-    assert_eq!(row(&found.files, "/etc/passwd").only_in, Some(DiffSideName::B));
-    // A side that was not watched for files has not read none.
-    assert!(compared(a, with(&[])).files.is_empty());
-}
-
-#[test]
 fn records_that_cannot_be_compared_are_refused() {
     let one = || trace("dd", &[("read", 1, 0, 1)]);
     let mut filtered = one();
@@ -203,6 +172,13 @@ fn records_that_cannot_be_compared_are_refused() {
     let error = |a: Source, b: Source| diff(&[a], &[b]).unwrap_err().to_string();
     let calls = error(source(one()), source(filtered));
     assert!(calls.contains("one counted all calls, the other only %file"), "{calls}");
+    let mut conditional = one();
+    conditional.view.r#where = "bytes < 512".into();
+    let calls = error(source(conditional), source(one()));
+    assert!(
+        calls.contains("one counted all calls where bytes < 512, the other all calls"),
+        "{calls}"
+    );
     assert!(matches!(diff(&[], &[source(one())]), Err(DiffError::Empty)));
 }
 
@@ -210,8 +186,9 @@ proptest! {
     #[test]
     fn any_traces_are_compared(a in arbitrary::trace(), b in arbitrary::trace()) {
         let (mut a, mut b) = (a, b);
-        a.view.calls.clear();
-        b.view.calls.clear();
+        for one in [&mut a, &mut b] {
+            (one.view.calls, one.view.r#where) = (Vec::new(), String::new());
+        }
         let found = compared(a, b);
         for (_, rows) in found.tables() {
             for delta in rows.iter().flat_map(|row| &row.measures) {
@@ -224,8 +201,9 @@ proptest! {
     #[test]
     fn any_anatomies_are_compared(a in arbitrary::anatomy(), b in arbitrary::anatomy()) {
         let (mut a, mut b) = (a, b);
-        a.trace.view.calls.clear();
-        b.trace.view.calls.clear();
+        for one in [&mut a.trace, &mut b.trace] {
+            (one.view.calls, one.view.r#where) = (Vec::new(), String::new());
+        }
         let of = |anatomy: Anatomy| Source { name: String::new(), record: Record::Anatomy(Box::new(anatomy)) };
         diff(&[of(a)], &[of(b)]).unwrap();
     }

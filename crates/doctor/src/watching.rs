@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use iotomy_observe::{Probe, Tracefs, anatomy};
+use iotomy_observe::{Probe, Tracefs, anatomy, probe_rings};
 use iotomy_sys::errno;
 use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
@@ -15,10 +15,12 @@ pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "bpf-maps", purpose: "trace by bpf: its counters", try_it: bpf_maps },
     Ability { name: "bpf-programs", purpose: "trace by bpf: its programs", try_it: bpf_programs },
     Ability { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
+    Ability { name: "ring-operations", purpose: "trace by bpf: what io_uring does", try_it: ring_operations },
     Ability { name: "fentry", purpose: "anatomy: entering a kernel function", try_it: fentry },
     Ability { name: "kprobes", purpose: "anatomy: any kernel function", try_it: kprobes },
     Ability { name: "tracefs", purpose: "anatomy: the list of tracepoints", try_it: tracefs },
     Ability { name: "ptrace-seize", purpose: "trace by ptrace", try_it: try_ptrace },
+    Ability { name: "pidfd-getfd", purpose: "trace by ptrace: the peers of sockets", try_it: try_pidfd },
     Ability { name: "seccomp", purpose: "running a command with denied calls", try_it: seccomp },
     Ability { name: "cpu-sampling", purpose: "anatomy: time by kernel function", try_it: sampling },
     Ability { name: "anatomy", purpose: "anatomy: everything at once", try_it: all_of_anatomy },
@@ -66,6 +68,13 @@ fn btf(_: &Context) -> Outcome {
             &Refusal::new("read /sys/kernel/btf/vmlinux", source),
             "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (and mount sysfs on /sys)",
         ),
+    }
+}
+
+fn ring_operations(_: &Context) -> Outcome {
+    match probe_rings() {
+        Probe::Ready => Outcome::ready("submissions and completions of requests are seen"),
+        Probe::Unsupported { reason, remedy } => Outcome::missing(reason, remedy),
     }
 }
 
@@ -165,6 +174,19 @@ fn try_ptrace(_: &Context) -> Outcome {
             &refusal,
             "boot a kernel of 5.3 or later with CONFIG_HAVE_ARCH_TRACEHOOK, or trace by bpf",
         ),
+    }
+}
+
+fn try_pidfd(_: &Context) -> Outcome {
+    match ptrace::copy_descriptor() {
+        Ok(()) => Outcome::ready("a descriptor was copied"),
+        Err(refusal) if not_allowed(&refusal) => Outcome::refused(
+            &refusal,
+            "allow pidfd_getfd in this container's seccomp profile (docker: --cap-add SYS_PTRACE)",
+        ),
+        Err(refusal) => {
+            Outcome::refused(&refusal, "boot a kernel of 5.6 or later, or trace by bpf")
+        }
     }
 }
 

@@ -196,7 +196,7 @@ impl Store {
     }
 
     /// The last kept run that did the same as the last of a baseline, was made or kept after it,
-    /// and is no part of the baseline.
+    /// and is not part of the baseline.
     ///
     /// # Errors
     /// When there is no such run or no baseline, or the history cannot be read.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use self::mounts::{Mount, mounts};
 pub use self::quota::CpuQuota;
+use crate::kernel_text;
 
 /// A control group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub struct Cgroups {
 impl Cgroups {
     /// Of this machine, as this process sees it.
     pub fn of_this_machine() -> Self {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let read = |path| kernel_text(path).unwrap_or_default();
         let mounts = mounts(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         Self { mounts, root: PathBuf::from("/") }
     }
@@ -124,6 +125,9 @@ impl Cgroups {
             None => Err(CgroupError::Unknown {
                 what: what(),
                 reason: match found.next() {
+                    _ if path.is_absolute() && path.exists() => {
+                        String::from("that is not in a cgroup file system")
+                    }
                     Some((_, directory)) => format!("there is no {}", directory.display()),
                     None => String::from("there is none"),
                 },
@@ -178,7 +182,11 @@ impl Mount {
             |source| CgroupError::Refused { what: what(), path: directory.to_owned(), source };
         let facts = fs::metadata(directory).map_err(refused)?;
         if !facts.is_dir() {
-            return Err(refused(rustix::io::Errno::NOTDIR.into()));
+            return Err(CgroupError::Unknown {
+                what: what(),
+                reason: String::from("that is a file in a control group, and not a group"),
+                remedy: "name the directory it is in",
+            });
         }
         let inner = directory.strip_prefix(&self.directory).unwrap_or(Path::new(""));
         let path = Path::new(&self.root).join(inner);
@@ -262,6 +270,12 @@ mod tests {
         assert_ne!(old.id, 0);
         let error = cgroups.at(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("the cgroup /nowhere: there is no "), "{error}");
+        // What is there and is no control group is told apart from what is not there.
+        fs::write(root.path().join("v2/system.slice/cgroup.procs"), "").unwrap();
+        let error = |path: &str| cgroups.at(&root.path().join(path)).unwrap_err().to_string();
+        assert!(error("").contains(": that is not in a cgroup file system; list them"));
+        let file = error("v2/system.slice/cgroup.procs");
+        assert!(file.contains("; name the directory it is in"), "{file}");
     }
 
     #[test]
@@ -354,6 +368,23 @@ mod tests {
             let error = cgroups.container("wob").unwrap_err().to_string();
             assert!(error.contains("the container wob: "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_container_of_docker_is_found_where_docker_was_told_to_keep_it() {
+        let (root, cgroups) = made(&[&format!("v2/docker/{ID}")]);
+        let put = |file: &str, text: &str| {
+            let file = root.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        put(
+            &format!("data/docker/containers/{ID}/config.v2.json"),
+            &format!(r#"{{"ID":"{ID}","Name":"/web"}}"#),
+        );
+        assert!(cgroups.container("web").is_err());
+        put("etc/docker/daemon.json", r#"{"data-root": "/data/docker"}"#);
+        assert_eq!(cgroups.container("web").unwrap()[0].path, format!("/docker/{ID}"));
     }
 
     #[test]

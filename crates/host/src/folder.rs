@@ -50,7 +50,7 @@ impl Folder {
     /// The directory `path`, in which a file can be created.
     ///
     /// # Errors
-    /// When it does not exist, is no directory, or no file can be created in it.
+    /// When it does not exist, is not a directory, or no file can be created in it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let name = path.display().to_string();
         let refused = |(call, source): (&'static str, io::Error)| FolderError::Refused {

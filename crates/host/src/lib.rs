@@ -6,12 +6,14 @@
 mod cgroups;
 pub mod file_systems;
 pub mod folder;
+mod kernel_text;
 mod machine;
 pub mod room;
 mod skip;
 mod timestamp;
 
 pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota};
+pub use kernel_text::kernel_text;
 pub use machine::{machine, online_cpus};
 pub use skip::Skip;
 pub use timestamp::rfc3339;

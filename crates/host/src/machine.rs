@@ -139,7 +139,7 @@ fn hypervisor(root: &Root, cpuinfo: &str) -> Option<String> {
     }
     let flags = field(cpuinfo, "flags");
     if flags.is_some_and(|all| !all.split(' ').any(|flag| flag == "hypervisor")) {
-        // A processor that lists its flags without this one is no guest, whoever made the board:
+        // A processor that lists its flags without this one is not a guest, whoever made the board:
         // the makers above rent out bare machines, too.
         return None;
     }

@@ -65,7 +65,8 @@ fn complaint(
     let between =
         |(from, to): &&(usize, usize)| folder(&tree.files[*from]) != folder(&tree.files[*to]);
     let ties = imports.keys().filter(inside).filter(between);
-    let shortest = ties.map(|(from, to)| way(*to, *from, imports)).min_by_key(Vec::len)?;
+    let shortest =
+        ties.map(|(from, to)| shortest_path(*to, *from, imports)).min_by_key(Vec::len)?;
     let name = |file: usize| {
         let path = &tree.files[file];
         path.strip_prefix(root).unwrap_or(path).display().to_string()
@@ -88,7 +89,7 @@ fn complaint(
 }
 
 /// Returns the files on the shortest import path from one file to another, both ends included.
-fn way(from: usize, to: usize, imports: &Imports) -> Vec<usize> {
+fn shortest_path(from: usize, to: usize, imports: &Imports) -> Vec<usize> {
     let (mut came_from, mut at) = (BTreeMap::from([(from, from)]), VecDeque::from([from]));
     while let Some(file) = at.pop_front().filter(|file| *file != to) {
         for (_, next) in imports.keys().filter(|(importer, _)| *importer == file) {

@@ -70,6 +70,8 @@ pub(crate) enum Verb {
     Lab(verbs::lab::LabArgs),
     History(verbs::history::HistoryArgs),
     Doctor(verbs::doctor::DoctorArgs),
+    D(verbs::d::DArgs),
+    Ports(verbs::ports::PortsArgs),
     Generate(verbs::generate::GenerateArgs),
     #[command(name = verbs::complete::NAME, hide = true)]
     Complete(verbs::complete::CompleteArgs),
@@ -131,7 +133,7 @@ fn parse<C: CommandFactory + FromArgMatches>(
     let mut command = C::command();
     let given = command.try_get_matches_from_mut(std::env::args_os()).map_err(ReadError::Usage)?;
     let cli = of(&given, &mut command)?;
-    // Completion is no run: it has no options, and a mistake in a file must not show up in it.
+    // Completion is not a run: it has no options, and a mistake in a file must not show up in it.
     let is_completion = given.subcommand_name() == Some(verbs::complete::NAME);
     if everywhere(&cli).no_config || is_completion {
         return Ok(cli);

@@ -23,7 +23,7 @@ use crate::verbs;
 /// The declaration of a verb, or of a subcommand, as in `history list`; that of iotomy itself where
 /// the name is empty.
 fn manual(name: &str) -> Option<&'static Manual> {
-    let own: [(&str, &Manual); 13] = [
+    let own: [(&str, &Manual); 15] = [
         ("", &cli::MANUAL),
         ("trace", &verbs::trace::MANUAL),
         ("anatomy", &verbs::anatomy::MANUAL),
@@ -36,6 +36,8 @@ fn manual(name: &str) -> Option<&'static Manual> {
         ("lab", &verbs::lab::MANUAL),
         ("history", &verbs::history::MANUAL),
         ("doctor", &verbs::doctor::MANUAL),
+        ("d", &verbs::d::MANUAL),
+        ("ports", &verbs::ports::MANUAL),
         ("generate", &verbs::generate::MANUAL),
     ];
     let below = verbs::history::MANUALS.iter().chain(verbs::lab::MANUALS).copied();

@@ -63,6 +63,8 @@ fn run() -> ExitCode {
         Verb::Lab(args) => verbs::lab::run(&args),
         Verb::History(args) => verbs::history::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
+        Verb::D(args) => verbs::d::run(&args),
+        Verb::Ports(args) => verbs::ports::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, Cli::command(), help::page),
         Verb::Complete(args) => verbs::complete::run(&args, Cli::command()),
     };
@@ -154,7 +156,7 @@ fn print(answer: &clap::Error) -> io::Result<()> {
     }
 }
 
-/// Messages of the standard library for a text that is no number, and their meaning.
+/// Messages of the standard library for a text that is not a number, and their meaning.
 const PARSERS: [(&str, &str); 5] = [
     (": invalid digit found in string", ": expected a whole number"),
     (": cannot parse integer from empty string", ": expected a whole number"),

@@ -26,6 +26,12 @@ pub(crate) const DONE: Fact = ("0", "The verb succeeded.");
 pub(crate) const FAILED: Fact =
     ("2", "The command line is wrong, or an operation failed; standard error has the reason.");
 
+/// As shells have it.
+pub(crate) const NO_PROGRAM: Fact = ("127", "There is no such program.");
+
+/// As shells have it.
+pub(crate) const NOT_EXECUTABLE: Fact = ("126", "The program cannot be executed.");
+
 /// The name of a command below another of this name.
 pub(crate) fn below(name: &str, command: &Command) -> String {
     format!("{name} {}", command.get_name()).trim_start().to_owned()

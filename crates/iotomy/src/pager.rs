@@ -3,7 +3,7 @@
 //! A text is paged where standard output is a terminal that it does not fit on; anything else gets it as
 //! it is. Reports of runs, which go to standard error behind what the command printed, are not paged.
 //! The pager is looked up as every helper is: root runs none that `PATH` names, and no shell reads the
-//! variable. The one rule: a pager that is missing, or quit early, is no error.
+//! variable. The one rule: a pager that is missing, or quit early, is not an error.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};

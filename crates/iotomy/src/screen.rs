@@ -35,7 +35,7 @@ pub(crate) struct OutputStyle {
 
 /// The widest a report gets, however wide the terminal.
 const WIDEST: usize = 100;
-/// The narrowest, below which a table is no table.
+/// The narrowest, below which a table is not a table.
 const NARROWEST: usize = 60;
 
 impl OutputStyle {

@@ -3,6 +3,7 @@
 pub(crate) mod anatomy;
 pub(crate) mod complete;
 pub(crate) mod copy;
+pub(crate) mod d;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod generate;
@@ -11,6 +12,7 @@ mod judging;
 pub(crate) mod lab;
 pub(crate) mod limits;
 mod outputs;
+pub(crate) mod ports;
 pub(crate) mod race;
 pub(crate) mod report;
 mod saving;

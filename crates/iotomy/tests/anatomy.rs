@@ -115,7 +115,9 @@ fn dd_from_memory_to_a_disk_copies_most_of_its_time() {
     assert_eq!(hottest(&moving), "page cache and copying", "{moving:?}");
     let unknown = layers(&record, |_| true).get("unknown").map_or(0, |times| times[0]);
     let all: u64 = record.calls.iter().map(|row| row.on_cpu_ns).sum();
-    assert!(unknown * 20 <= all, "{unknown} of {all} ns are of no layer");
+    let rows = record.calls.iter().flat_map(|row| &row.layers);
+    let of_no_layer: Vec<_> = rows.filter(|layer| layer.layer == "unknown").collect();
+    assert!(unknown * 20 <= all, "{all} ns: {of_no_layer:#?} {:?}", record.sampling);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("page cache and copying") && said.contains("samples by"), "{said}");
 }
@@ -206,7 +208,10 @@ fn a_sleep_is_known_to_the_nanosecond_without_a_sample() {
     let folder = tempfile::tempdir().unwrap();
     let (record, output) = dissected(&folder, &["--rate", "1"], &["sleep", "0.05"]);
     let nap = record.calls.iter().find(|row| is("clock_nanosleep")(row)).unwrap();
-    assert!(nap.blocked_ns >= 50_000_000, "{nap:?}");
+    // The programming of the timer takes a part of it, and much of it on a CPU that is held up.
+    let call = record.trace.calls.iter().find(|row| row.syscall == "clock_nanosleep").unwrap();
+    assert!(call.wall_ns >= 50_000_000 && nap.blocked_ns > 0, "{call:?} {nap:?}");
+    assert_eq!(Some(nap.blocked_ns), call.blocked_ns, "{call:?}");
     assert_eq!(nap.layers[0].waits.get("timer"), Some(&nap.blocked_ns), "{nap:?}");
     let stacks = record.stacks.iter().filter(|stack| stack.kind == StackKind::Blocked);
     let nap = stacks.max_by_key(|stack| stack.ns).unwrap();

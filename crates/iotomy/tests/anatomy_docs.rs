@@ -32,21 +32,38 @@ fn the_example_is_what_is_printed_of_the_record_that_was_kept() {
     assert!(command.ends_with(&record.trace.command.join(" ")), "{command}");
 }
 
-/// The parts of the guide to block I/O are parts of what is printed of one record.
+/// The parts of the guide to block I/O are parts of what is printed of two records.
 #[test]
-fn the_parts_of_the_guide_to_block_io_are_printed_of_the_record_that_was_kept() {
-    let kept = example("dd-and-sync.json");
+fn the_parts_of_the_guide_to_block_io_are_printed_of_the_records_that_were_kept() {
+    let blocks: Vec<&str> = BLOCK_IO.split("```").skip(1).step_by(2).collect();
+    assert_eq!(blocks.len(), 3, "one of requests, one of a call's story, one of a request's");
+    for (name, blocks) in [("dd-and-sync.json", &blocks[..2]), ("fio-story.json", &blocks[2..])] {
+        let kept = example(name);
+        let shown = iotomy(&["show", kept.to_str().unwrap()]).output().unwrap();
+        assert!(shown.status.success(), "{shown:?}");
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        for block in blocks {
+            assert!(shown.contains(block.trim_start_matches('\n')), "{block}\n{shown}");
+        }
+        let record = iotomy_record::store::load_anatomy(kept).unwrap();
+        let command = format!("`iotomy anatomy --story=1 -- {}`", record.trace.command.join(" "));
+        assert!(BLOCK_IO.contains(&command), "{command}");
+    }
+}
+
+#[test]
+fn the_parts_of_the_example_of_ring_operations_are_printed_of_the_record_that_was_kept() {
+    let kept = example("fio-workers.json");
     let shown = iotomy(&["show", kept.to_str().unwrap()]).output().unwrap();
     assert!(shown.status.success(), "{shown:?}");
     let shown = String::from_utf8(shown.stdout).unwrap();
-    let blocks: Vec<&str> = BLOCK_IO.split("```").skip(1).step_by(2).collect();
-    assert_eq!(blocks.len(), 2, "one of requests, one of stories");
-    for block in blocks {
-        assert!(shown.contains(block.trim_start_matches('\n')), "{block}\n{shown}");
+    let section = GUIDE.split("\n## Ring operations\n").nth(1).unwrap();
+    let (command, parts) = section.split("```\n").nth(1).unwrap().split_once("\n…\n").unwrap();
+    for part in parts.split("…\n") {
+        assert!(shown.contains(part), "{part}\n{shown}");
     }
     let record = iotomy_record::store::load_anatomy(kept).unwrap();
-    let command = format!("`iotomy anatomy --story=1 -- {}`", record.trace.command.join(" "));
-    assert!(BLOCK_IO.contains(&command), "{command}");
+    assert_eq!(command, format!("$ iotomy anatomy -- {}", record.trace.command.join(" ")));
 }
 
 #[test]

@@ -83,6 +83,7 @@ const ASKED: &[CompletionCase<'_>] = &[
     ("iotomy trace --observer ", &["auto", "bpf", "ptrace"], &[]),
     ("iotomy trace --call copy_f", &["copy_file_range"], &["read"]),
     ("iotomy trace --call read,%f", &["read,%file"], &["read,%io"]),
+    ("iotomy trace --call read,%r", &["read,%ring"], &["read,%io"]),
     ("iotomy trace --user roo", &["root"], &["first.json"]),
     ("iotomy trace --json fi", &["first.json"], &["folder.txt"]),
     ("iotomy history show ", &["last", "main", "1", "2"], &["first.json"]),
@@ -177,6 +178,7 @@ fn bash_completes() {
             "iotomy trace --json=fi",
             "iotomy race --deny B:copy_f",
             "iotomy race --deny B:splice=EINV",
+            "iotomy trace --call read,ring:send_z",
             "iotomy lab run null-sink -L si",
             "iotomy lab run null-sink -L size=64M,25",
             "iotomy history show ba",
@@ -184,11 +186,12 @@ fn bash_completes() {
             "iotomy history show base\\ l",
         ],
     );
-    let expected: [&[&str]; 9] = [
+    let expected: [&[&str]; 10] = [
         &["memory-copy-all"],
         &["first.json"],
         &["copy_file_range"],
         &["EINVAL"],
+        &["send_zc"],
         &["size="],
         &["64M,256M"],
         &["base\\ line"],

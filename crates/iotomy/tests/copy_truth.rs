@@ -1,5 +1,5 @@
-//! The calls a mover declares are the calls it makes, as `iotomy trace` sees them: each mover copies
-//! under each observer, and is compared with a run that moves nothing.
+//! The calls a mover declares are the calls it makes, and the operations those that it submits to a ring, as
+//! `iotomy trace` sees them: each mover copies under each observer, and is compared with a run that moves nothing.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -154,6 +154,9 @@ fn calls(observer: &str, folder: &Path, runs: &[Run]) -> Vec<Counts> {
         for call in rows.filter(|call| call.exec == process.exec) {
             *counts.entry(call.syscall.clone()).or_default() += call.calls;
         }
+        for row in record.ring_operations.iter().filter(|row| row.pid == process.pid) {
+            *counts.entry(format!("ring:{}", row.op)).or_default() += row.submitted;
+        }
         counts
     };
     runs.iter().map(of).collect()
@@ -167,7 +170,8 @@ fn more(counts: &Counts, nothing: &Counts, call: &str) -> u64 {
 
 fn check(declaration: &Declaration, counts: &Counts, nothing: &Counts, label: &str) {
     let declared = declaration.calls;
-    for call in MOVING {
+    let of_rings = counts.keys().map(String::as_str).filter(|name| name.starts_with("ring:"));
+    for call in MOVING.into_iter().chain(of_rings) {
         let times = more(counts, nothing, call);
         assert!(
             times == 0 || declared.contains(&call),

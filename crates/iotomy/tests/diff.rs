@@ -81,6 +81,42 @@ fn the_difference_of_two_runs_is_the_work_that_one_did_more() {
 }
 
 #[test]
+fn paths_with_another_outcome_and_names_that_runs_draw_are_shown_as_such() {
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = |name: &str, options: &[&str]| {
+            let json = folder.path().join(name);
+            let words = ["trace", "-q", "--observer", observer, "--json", json.to_str().unwrap()];
+            // So long that letters of both cases are in each: one of six has one case once in 80 times.
+            let name = format!("{}.tmp", "X".repeat(20));
+            let script = format!("mktemp -p . {name}; mktemp -p . {name}; cat present");
+            let command = ["--", "sh", "-c", &script];
+            let words = [&words[..], options, &command].concat();
+            iotomy(&words).current_dir(folder.path()).output().unwrap()
+        };
+        std::fs::write(folder.path().join("present"), "x").unwrap();
+        assert_eq!(trace("a.json", &["--paths"]).status.code(), Some(0));
+        std::fs::remove_file(folder.path().join("present")).unwrap();
+        assert_eq!(trace("b.json", &["--paths"]).status.code(), Some(1));
+        let text = String::from_utf8(diff(folder.path(), &["a.json", "b.json"]).stdout).unwrap();
+        let has =
+            |words: &[&str]| text.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(has(&["/present", "openat ok → ENOENT"]), "{text}");
+        assert!(has(&["1 with another outcome"]), "{text}");
+        let record = json(folder.path(), &["a.json", "b.json"]);
+        let rows = record["paths"].as_array().unwrap();
+        let drawn = rows.iter().find(|row| row["name"].as_str().unwrap().ends_with("/….tmp"));
+        let drawn = drawn.unwrap_or_else(|| panic!("{rows:?}"));
+        assert_eq!(drawn["names"], serde_json::json!([2.0, 2.0]));
+        assert_eq!(trace("plain.json", &[]).status.code(), Some(1));
+        let text =
+            String::from_utf8(diff(folder.path(), &["a.json", "plain.json"]).stdout).unwrap();
+        let said = "paths are not compared: B was traced without --paths";
+        assert!(text.contains(said), "{text}");
+    });
+}
+
+#[test]
 fn a_count_that_no_run_repeats_is_beyond_noise() {
     let folder = tempfile::tempdir().unwrap();
     // More than the fewest: other counts that take two values, as page faults do, then change nothing.
@@ -158,7 +194,7 @@ fn tables_are_written_as_csv_and_markdown() {
     assert!(csv.lines().any(|line| line.starts_with("calls,dd,write,,differs,,calls,")), "{csv}");
     let width = csv.lines().next().unwrap().matches(',').count();
     assert!(csv.lines().all(|line| line.matches(',').count() >= width));
-    assert!(text(&["--markdown"]).contains("| write |"));
+    assert!(text(&["--markdown", "--top", "100"]).contains("| write |"));
     assert_eq!(text(&["-o", "out.txt"]), "");
     assert!(
         std::fs::read_to_string(folder.path().join("out.txt")).unwrap().contains("wall time of B")

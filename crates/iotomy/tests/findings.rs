@@ -26,7 +26,7 @@ fn folder() -> TempDir {
     }
     file.sync_all().unwrap();
     File::create(folder.path().join("vmcore")).unwrap().set_len((64 << 10) * MIB as u64).unwrap();
-    know_limits(&folder, FAST);
+    know_limits(&folder, FAST_CALL, FAST);
     folder
 }
 
@@ -35,9 +35,14 @@ const SLOW: f64 = 5e9;
 /// Memory so fast that nothing is impossible.
 const FAST: f64 = 1e12;
 
-/// Has the folder keep limits that no noise of this machine is in: a call takes 100 ns, and memory moves so many
-/// bytes a second.
-fn know_limits(folder: &TempDir, memory: f64) {
+/// Calls that cost next to nothing, in nanoseconds.
+const FAST_CALL: f64 = 100.0;
+/// Calls that cost all the time that they are on a CPU.
+const SLOW_CALL: f64 = 1e6;
+
+/// Has the folder keep limits that no noise of this machine is in: a call takes so many nanoseconds, and memory
+/// moves so many bytes a second.
+fn know_limits(folder: &TempDir, call: f64, memory: f64) {
     let cache = folder.path().join("cache");
     let only = "syscall,memory-read-all,memory-copy-all";
     let mut measured = support::iotomy(&["limits", "-q", "--only", only]);
@@ -46,7 +51,7 @@ fn know_limits(folder: &TempDir, memory: f64) {
     let mut limits: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
     for limit in limits["limits"].as_array_mut().unwrap() {
-        let value = if limit["unit"] == "ns" { 100.0 } else { memory };
+        let value = if limit["unit"] == "ns" { call } else { memory };
         (limit["value"], limit["spread"]) = (value.into(), 0.0.into());
     }
     std::fs::write(&kept, serde_json::to_vec(&limits).unwrap()).unwrap();
@@ -109,8 +114,11 @@ fn what_could_be_done_better_is_advised_with_the_line_that_does() {
         let line = format!("iotomy copy {}/f -", folder.path().display());
         assert_eq!(relay.advice.as_deref(), Some(line.as_str()));
 
+        know_limits(&folder, SLOW_CALL, FAST);
         let found = findings(observer, &folder, "dd if=f of=g bs=64 count=131072 status=none");
-        assert_eq!(raised(&found), ["small-requests", "relay"], "{found:#?}");
+        // It relays, too, which its user time shows where the machine is fast enough.
+        let raised = raised(&found).into_iter().filter(|id| *id != "relay");
+        assert_eq!(raised.collect::<Vec<_>>(), ["small-requests"], "{found:#?}");
 
         let many = "i=0; while [ $i -lt 2000 ]; do [ -e /nosuch ]; i=$((i+1)); done";
         let found = findings(observer, &folder, many);
@@ -122,7 +130,7 @@ fn what_could_be_done_better_is_advised_with_the_line_that_does() {
 fn a_mapping_handed_to_the_null_device_is_impossible_and_says_why() {
     each_observer(|observer| {
         let folder = folder();
-        know_limits(&folder, SLOW);
+        know_limits(&folder, FAST_CALL, SLOW);
         let line = "exec iotomy copy --mover mmap-write vmcore - > /dev/null";
         let found = findings(observer, &folder, line);
         assert!(has(&found, "mapped-untouched") && has(&found, "null-sink"), "{found:#?}");
@@ -154,7 +162,7 @@ fn notes_tell_what_the_time_does_not_hold() {
 #[test]
 fn a_race_draws_no_ratio_from_what_cannot_be_true() {
     let folder = folder();
-    know_limits(&folder, SLOW);
+    know_limits(&folder, FAST_CALL, SLOW);
     let mut race =
         support::iotomy(&["race", "--runs", "3", "--output", "null", "--max-time", "300"]);
     race.args(["head -c 1M vmcore", &format!("{IOTOMY} copy --mover mmap-write vmcore -")]);

@@ -19,7 +19,7 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = stdout_of(&["--help"]);
     let verbs = [
         "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "report", "doctor",
-        "diff", "generate",
+        "diff", "d", "ports", "generate",
     ];
     for verb in verbs {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
@@ -297,8 +297,8 @@ fn an_unknown_option_is_answered_with_the_closest_and_where_to_look() {
             "trace has no option --quantise; is it --quantize? see iotomy trace --help",
         ),
         (
-            &["trace", "-r", "3", "true"],
-            "trace has no option -r; race has one; see iotomy trace --help",
+            &["trace", "-L", "n=3", "true"],
+            "trace has no option -L; race has one; see iotomy trace --help",
         ),
         (&["trace", "-P", "3"], "trace has no option -P; is it -p? see iotomy trace --help"),
         (

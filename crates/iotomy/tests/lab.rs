@@ -48,9 +48,10 @@ fn the_guide_has_every_experiment_with_its_axes_and_claims() {
         let declared = one.declaration();
         let axes = declared.axes.iter().map(|axis| match axis.takes {
             Takes::Names(names) => format!("`{}`: {}", axis.name, names.join(", ")),
-            Takes::Listed(_) | Takes::Numbers(..) | Takes::Multiples(..) => {
-                format!("`{}`", axis.name)
-            }
+            Takes::Listed(_)
+            | Takes::Registered { .. }
+            | Takes::Numbers(..)
+            | Takes::Multiples(..) => format!("`{}`", axis.name),
         });
         let axes = axes.collect::<Vec<_>>().join("; ");
         vec![format!("`{}`", declared.name), declared.summary.to_owned(), axes]

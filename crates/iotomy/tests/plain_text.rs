@@ -159,7 +159,7 @@ fn nothing_of_a_command_line_is_acted_upon_by_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let no_word: &[u8] = b"";
     // Each has the hostile text somewhere: as an option, a value, a verb, a name of a file or a program.
-    let places: [(&[&str], &[u8]); 24] = [
+    let places: [(&[&str], &[u8]); 28] = [
         (&[], no_word),
         (&["copy"], b"--"),
         (&["trace"], b"--"),
@@ -170,6 +170,10 @@ fn nothing_of_a_command_line_is_acted_upon_by_the_terminal() {
         (&["trace", "--"], no_word),
         (&["anatomy", "--"], no_word),
         (&["trace", "-p"], no_word),
+        (&["trace", "--observer", "ptrace", "--name"], no_word),
+        (&["trace", "--cgroup"], no_word),
+        (&["trace", "--unit"], no_word),
+        (&["trace", "--container"], no_word),
         (&["trace", "--observer"], no_word),
         (&["trace", "--call"], no_word),
         (&["trace", "--user"], no_word),
@@ -204,6 +208,10 @@ fn nothing_of_a_command_line_is_acted_upon_by_the_terminal() {
     }
 }
 
+/// All tables that have names.
+const ALL: [&str; 9] =
+    ["--files", "--peers", "--paths", "--threads", "--slowest", "9", "--by", "call,path", "--json"];
+
 #[test]
 fn nothing_of_the_names_in_a_report_is_acted_upon_by_the_terminal() {
     // Those that are text in one name, and the raw bytes in another.
@@ -218,7 +226,7 @@ fn nothing_of_the_names_in_a_report_is_acted_upon_by_the_terminal() {
         std::fs::write(&file, "bytes").unwrap();
         let record = folder.path().join("record.json");
         for (verb, options) in [
-            ("trace", &["--files", "--json"][..]),
+            ("trace", &ALL[..]),
             ("anatomy", &["--json"]),
             ("race", &["-r", "1", "-w", "0", "--json"]),
         ] {
@@ -231,7 +239,8 @@ fn nothing_of_the_names_in_a_report_is_acted_upon_by_the_terminal() {
             }
             let output = command.stdout(Stdio::piped()).output().unwrap();
             let shown = iotomy(&["show"]).arg(&record).output().unwrap();
-            for text in [&output.stderr, &shown.stdout, &shown.stderr] {
+            let compared = iotomy(&["diff", "--all"]).arg(&record).arg(&record).output().unwrap();
+            for text in [&output.stderr, &shown.stdout, &shown.stderr, &compared.stdout] {
                 let text = String::from_utf8(text.clone()).unwrap();
                 for line in text.lines() {
                     assert_eq!(printable(line, true), line, "{verb} {hostile:?}");

@@ -21,8 +21,11 @@ fn stderr(output: &Output) -> String {
 fn built() -> Option<PathBuf> {
     let debug = Path::new(IOTOMY).parent().unwrap();
     let built = debug.parent().unwrap().join("release/iotomy");
-    // What cargo makes has a second name among the dependencies, where `make build` puts a copy in its place.
-    let is_copy = fs::metadata(&built).is_ok_and(|file| file.nlink() == 1);
+    // What cargo makes is one file with what is among the dependencies; `make build` puts a copy in its place.
+    let inode = |file: &Path| fs::metadata(file).map(|file| file.ino()).ok();
+    let made = fs::read_dir(debug.parent().unwrap().join("release/deps")).into_iter().flatten();
+    let mut made = made.filter_map(|file| inode(&file.ok()?.path()));
+    let is_copy = inode(&built).is_some_and(|own| made.all(|other| other != own));
     if !is_copy {
         skip(Need::Build, "`make build` has made no command here");
     }

@@ -192,6 +192,60 @@ fn what_cannot_be_attached_to_is_an_error_in_a_line() {
 }
 
 #[test]
+fn what_has_ended_and_iotomy_itself_cannot_be_attached_to() {
+    each_observer(|observer| {
+        let mut zombie = bare("true", &[]).spawn().unwrap();
+        until("it is a zombie", || (state(zombie.id()) == Some('Z')).then_some(()));
+        let pid = zombie.id().to_string();
+        let output = iotomy(&["trace", "--observer", observer, "-p", &pid]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{observer}: {error}");
+        let said = format!(
+            "iotomy: cannot attach to process {pid}: it has ended, and stays a zombie until its parent, \
+             process {}, waits for it; list the processes with `ps -e`",
+            std::process::id()
+        );
+        assert_eq!(error.trim_end(), said, "{observer}");
+        zombie.wait().unwrap();
+        // A shell that becomes iotomy has its id.
+        let script = format!("exec \"$0\" trace --observer {observer} -p $$ -d 1");
+        let output = bare("sh", &["-c", &script, support::IOTOMY]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{observer}: {error}");
+        assert!(error.contains(": it is iotomy itself, which never watches itself; "), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    });
+}
+
+#[test]
+fn a_process_of_any_name_is_watched_and_its_name_harms_no_terminal() {
+    if !has("perl") {
+        return;
+    }
+    // Of a kernel's name at most 15 bytes: a line break, a pattern, an escape, a bracket, and no UTF-8.
+    const SCRIPT: &str = r#"
+        $| = 1; $0 = "a\nb*) Z\e[31m\xff"; print "ready\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>;
+    "#;
+    each_observer(|observer| {
+        let (mut subject, _) = BackgroundProcess::ready(&["perl", "-e", SCRIPT]);
+        let watching = attach(observer, &["--threads"], subject.pid());
+        subject.say("\n");
+        assert_eq!(subject.line(), "done");
+        assert_eq!(subject.end(), 0);
+        let traced = watching.end();
+        assert_eq!(traced.code(), 0, "{observer}: {}", traced.stderr());
+        let record = traced.record();
+        assert_eq!(count(&record, "getppid"), 23, "{observer}");
+        assert_eq!(record.threads[0].name, "a\nb*) Z\u{1b}[31m\\xff", "{observer}");
+        let text = traced.stderr();
+        assert!(text.contains("a\\nb*) Z\\x1b[31m\\xff"), "{observer}: {text}");
+        for line in text.lines() {
+            assert_eq!(iotomy_record::printable(line, true), line, "{observer}");
+        }
+    });
+}
+
+#[test]
 fn a_thread_of_the_kernel_cannot_be_attached_to() {
     if status(2, "Name").is_none_or(|name| name != "kthreadd") {
         skip(Need::Machine, "process 2 is no kernel thread here");

@@ -52,7 +52,9 @@ fn intervals_add_up_to_all_that_the_command_did() {
         let records = lines(&text);
         assert_eq!(sum(&records, "rmdir", |call| call.calls), 40 * 23);
         assert_eq!(sum(&records, "rmdir", |call| call.errors), 40 * 23);
-        assert_eq!(sum(&records, "rmdir", |call| call.error_kinds["ENOENT"]), 40 * 23);
+        // An interval may have calls whose errors are read in the next one.
+        let missing = |call: &Call| call.error_kinds.get("ENOENT").copied().unwrap_or(0);
+        assert_eq!(sum(&records, "rmdir", missing), 40 * 23);
         assert_eq!(sum(&records, "rmdir", |call| call.wall_times.total()), 40 * 23);
         // Perl sleeps 1.6 s at least.
         assert!(records.len() >= 10, "{}", records.len());

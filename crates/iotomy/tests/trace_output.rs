@@ -70,7 +70,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record,
             "record",
             "schema:text started:text command:texts wall_ns:u64 exit:object cpu_capacity:object? machine:object \
-             observer:object processes:list calls:list files:list paths:list? slowest:list? ledger:list findings:list \
+             observer:object processes:list calls:list files:list paths:list? slowest:list? ended_by:object? interval:object? ring:object? ledger:list findings:list \
              still_running:list? unwatched_children:list? by:object? targets:list? view:object",
         );
         assert_eq!(record["schema"], "iotomy.trace/1");
@@ -86,7 +86,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record["observer"],
             "observer",
             "name:text cost_ns_per_call:float cost_ns_low:float cost_ns_high:float lost_events:u64 incomplete_calls:u64 \
-             lost_files:u64? lost_paths:u64? divided_by_zero:u64? times_inflated:bool startup_ns:u64",
+             lost_files:u64? lost_paths:u64? sees_rings:bool lost_requests:u64? divided_by_zero:u64? end_divided_by_zero:u64? calls_left_out:u64? times_inflated:bool startup_ns:u64",
         );
         let split = if observer == "bpf" { "" } else { "?" };
         let rows = [

@@ -8,11 +8,11 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use iotomy_record::Trace;
 use nix::sys::signal::Signal;
+use support::cgroups::{OwnCgroup, hierarchies, unique};
 use support::{
     BackgroundProcess, Need, Tracing, Watching, bare, bpf, children, doubled_until, each_observer,
     has, iotomy, polls, root, skip, until, until_watching,
@@ -142,12 +142,6 @@ fn several_processes_are_watched_to_the_last_one_s_end() {
     });
 }
 
-/// A name that no other process has.
-fn unique(what: &str) -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("{what}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
 fn perl_as(folder: &Path, name: &str) -> PathBuf {
     let perl =
         iotomy_sys::launch::find_program("perl".as_ref(), std::env::var_os("PATH").as_deref());
@@ -207,49 +201,6 @@ fn a_name_that_nothing_has_is_told_and_waited_for() {
         format!("iotomy: no process is running yet of name {name}; those that start are watched");
     assert!(traced.stderr().contains(&said), "{}", traced.stderr());
     assert!(traced.stderr().contains(", no process  watched for"), "{}", traced.stderr());
-}
-
-/// A control group of its own in one of the hierarchies that are mounted here, removed with it.
-struct OwnCgroup(PathBuf);
-
-impl OwnCgroup {
-    fn below(mount: &Path) -> Option<Self> {
-        let directory = mount.join(unique("iotomy-test"));
-        fs::create_dir(&directory).ok().map(|()| Self(directory))
-    }
-
-    fn add(&self, pid: u32) {
-        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
-    }
-
-    /// Removes it once the last process is out, and makes it again.
-    fn renewed(&self) {
-        self.removed();
-        fs::create_dir(&self.0).unwrap();
-    }
-
-    fn removed(&self) {
-        until("the cgroup is empty", || fs::remove_dir(&self.0).ok());
-    }
-}
-
-impl Drop for OwnCgroup {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
-
-/// A hierarchy of each version.
-fn hierarchies() -> Vec<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    let first_of = |kind: &str| {
-        let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        // Without processors and memory to hand out, a group of version 1 takes processes at once.
-        let takes_all = |options: &str| !options.split(',').any(|one| one == "cpuset");
-        lines.find(|line| line[2] == kind && takes_all(line[3])).map(|line| PathBuf::from(line[1]))
-    };
-    let found = ["cgroup2", "cgroup"].into_iter().filter_map(first_of);
-    found.filter(|mount| OwnCgroup::below(mount).is_some()).collect()
 }
 
 #[test]
@@ -346,6 +297,13 @@ fn what_is_not_there_is_told_with_what_to_try() {
         (["--cgroup", "/no/such/group"], "the cgroup /no/such/group: "),
         (["--unit", "no-such-unit"], "the unit no-such-unit: "),
         (["--container", "no-such-container"], "the container no-such-container: "),
+        (
+            ["--cgroup", "/proc/self"],
+            "the cgroup /proc/self: that is not in a cgroup file system; ",
+        ),
+        (["--unit", ""], "a value is required for '--unit <NAME>'"),
+        (["--container", ""], "a value is required for '--container <NAME>'"),
+        (["--cgroup", ""], "a value is required for '--cgroup <PATH>'"),
         (["--name", ""], "an empty pattern matches nothing"),
         (["--name", "a[b"], "`[` without `]`"),
         (["-p", "1,x"], "expected a process ID"),
@@ -355,6 +313,55 @@ fn what_is_not_there_is_told_with_what_to_try() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{stderr}");
             assert!(stderr.contains(said), "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_cgroup_that_goes_away_ends_nothing() {
+    if !bpf() || !root() || !has("perl") {
+        return;
+    }
+    for mount in hierarchies() {
+        let cgroup = OwnCgroup::below(&mount).unwrap();
+        let watched = watching("bpf", &["--cgroup", cgroup.0.to_str().unwrap()]);
+        let started = started_in(&cgroup);
+        cgroup.removed();
+        watched.signal(Signal::SIGINT);
+        let traced = watched.end();
+        assert_eq!(traced.code(), 0, "{}", traced.stderr());
+        assert_eq!(count(&traced.record(), started), 17, "{mount:?}");
+    }
+}
+
+#[test]
+fn a_storm_of_processes_of_a_name_is_counted_or_said_to_be_lost() {
+    if !bpf() || !has("perl") {
+        return;
+    }
+    const STORM: &str = r#"
+        $| = 1; print "ready\n"; <STDIN>;
+        for (1..600) { my $pid = fork; if (!$pid) { getppid; exit } wait if $_ > 20 }
+        1 while wait > 0; print "done\n"; <STDIN>;
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let name = unique("storm");
+    let file = perl_as(folder.path(), &name);
+    for (rows, is_enough) in [("65536", true), ("100", false)] {
+        let mut storm = BackgroundProcess::ready(&[file.to_str().unwrap(), "-e", STORM]).0;
+        let watched = watching("bpf", &["--name", &name, "--max-rows", rows]);
+        storm.calls(0);
+        watched.signal(Signal::SIGINT);
+        let traced = watched.end();
+        assert_eq!(storm.end(), 0);
+        let record = traced.record();
+        let lost = record.observer.lost_events;
+        match is_enough {
+            true => assert_eq!((count(&record, 0), lost), (600, 0)),
+            false => {
+                assert!(count(&record, 0) < 600 && lost > 0, "{lost}");
+                assert!(traced.stderr().contains("lost"), "{}", traced.stderr());
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use iotomy_record::{WakeContext, WholeCall};
-use support::{Tracing, each_observer, has, traced};
+use support::{Tracing, children, each_observer, has, state, status, traced, until};
 
 /// Sleeps of 1 to 100 ms in no order, by calls of one name.
 const SLEEPS: &str = "select undef, undef, undef, (1 + $_ * 37 % 100) / 1000 for 1..100";
@@ -57,11 +57,21 @@ fn a_call_is_told_whole() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let script = "(sleep 0.3; echo hello > fifo) & cat fifo nowhere";
+        // The other end is opened 0.2 s after `cat` has been seen asleep in its call.
+        let script = "exec 3<&0; (read word <&3; sleep 0.2; echo hello > fifo) & cat fifo nowhere";
         let options = ["--slowest", "100", "--call", "openat,open,read"];
         let mut tracing = Tracing::new(observer, &options, &["sh", "-c", script]);
         tracing.command.current_dir(folder.path());
-        let traced = tracing.run();
+        let mut watching = tracing.start();
+        let below = |pid: u32| children(pid).into_iter().chain([pid]);
+        let is_asleep = |pid: &u32| {
+            status(*pid, "Name").is_some_and(|name| name == "cat") && state(*pid) == Some('S')
+        };
+        until("cat waits for the other end", || {
+            children(watching.pid()).into_iter().flat_map(below).find(is_asleep)
+        });
+        watching.say("\n");
+        let traced = watching.end();
         let record = traced.record();
         // With fewer than there is room for, all are kept: the short ones, too.
         assert!(record.slowest.len() < 100, "{}", record.slowest.len());

@@ -1,6 +1,6 @@
 //! A run that mostly waits for something outside it.
 //!
-//! While a watched thread runs, or is ready to run, the others may wait for it: that is no wait for the
+//! While a watched thread runs, or is ready to run, the others may wait for it: that is not a wait for the
 //! outside. While none does, only the outside can wake one.
 
 use std::collections::BTreeMap;

@@ -11,21 +11,21 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "by-reference",
     verdict: Verdict::Note,
     summary: "bytes were passed on by reference, not copied",
-    description: "splice, tee, vmsplice or sendfile moved at least 1 MiB. Where they can, they \
-        pass on references to pages: later changes of the source may show in the target, and \
-        their rate is not a copying rate. For iotomy copy: at least 1 MiB was referenced, and \
-        nothing was copied.",
+    description: "splice, tee, vmsplice or sendfile, as calls or by io_uring, moved at least \
+        1 MiB. Where they can, they pass on references to pages: later changes of the source \
+        may show in the target, and their rate is not a copying rate. For iotomy copy: at \
+        least 1 MiB was referenced, and nothing was copied.",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
-    let passed = run.total(&CALLS).bytes;
+    let passed = passed(run);
     (passed >= MIB).then(|| {
         let text = format!(
-            "calls of {1} moved {0} in total, and pass on references to pages where they can: \
-             bytes that two of them move in turn count twice",
+            "{1} moved {0} in total, and pass on references to pages where they can: \
+             bytes that two calls move in turn count twice",
             bytes(passed.into()),
             names(run)
         );
@@ -47,7 +47,7 @@ fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
 /// The same as the cause of something.
 pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     let shared = run.total(&["copy_file_range"]).bytes;
-    let passed = run.total(&CALLS).bytes;
+    let passed = passed(run);
     if passed >= MIB {
         Some(format!("{} were passed on by reference, by {}", bytes(passed.into()), names(run)))
     } else if shared >= MIB {
@@ -57,7 +57,17 @@ pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     }
 }
 
+/// By calls, and by io_uring, whose operations have the names of the calls.
+fn passed(run: &Run<'_>) -> u64 {
+    run.total(&CALLS).bytes.saturating_add(run.requested(&CALLS).bytes)
+}
+
 fn names(run: &Run<'_>) -> String {
-    let used: Vec<&str> = CALLS.into_iter().filter(|name| run.total(&[name]).bytes > 0).collect();
+    let by_call = CALLS.into_iter().filter(|name| run.total(&[name]).bytes > 0);
+    let by_ring = CALLS.into_iter().filter(|name| run.requested(&[name]).bytes > 0);
+    let used: Vec<String> = by_call
+        .map(str::to_owned)
+        .chain(by_ring.map(|name| format!("{name} (io_uring)")))
+        .collect();
     used.join(" and ")
 }

@@ -1,4 +1,4 @@
-//! Calls that fail over and over, and are timed as if they did something.
+//! Calls and requests that fail over and over, and are timed as if they did something.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "errors-as-work",
     verdict: Verdict::Suspect,
     summary: "most calls of a kind failed: the timed work is errors",
-    description: "At least 1,000 calls that move bytes or sync returned an error other than \
-        EAGAIN and EINTR, which ask for a retry. They are more than half of the calls of that \
-        name, and more than half of all such calls (a copy that is refused and then made by \
-        another call is work). A loop over a closed or full descriptor is fast and moves nothing.",
+    description: "At least 1,000 calls, or requests to io_uring, that move bytes or sync returned an \
+        error other than EAGAIN and EINTR, which ask for a retry, and ECANCELED. They are \
+        more than half of the calls of that name, and more than half of all such calls and \
+        requests (a copy that is refused and then made by another call is work). A loop over \
+        a closed or full descriptor is fast and moves nothing.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -42,50 +43,95 @@ const CALLS: [&str; 19] = [
     "fsync",
     "fdatasync",
 ];
+/// The operations of io_uring that do the same.
+const OPERATIONS: [&str; 18] = [
+    "read",
+    "readv",
+    "read_fixed",
+    "readv_fixed",
+    "write",
+    "writev",
+    "write_fixed",
+    "writev_fixed",
+    "send",
+    "sendmsg",
+    "send_zc",
+    "sendmsg_zc",
+    "recv",
+    "recvmsg",
+    "splice",
+    "tee",
+    "fsync",
+    "sync_file_range",
+];
+
 const MANY: u64 = 1_000;
 
-/// They ask for a retry, and are no failure.
-const AGAIN: [&str; 2] = ["EAGAIN", "EINTR"];
+/// They ask for a retry, or the program has asked for it, and are not a failure.
+const NO_FAILURE: [&str; 3] = ["EAGAIN", "EINTR", "ECANCELED"];
+
+/// Calls of a name, or requests of an operation.
+struct Work<'r> {
+    what: String,
+    name: &'r str,
+    made: u64,
+    /// The failures, by name.
+    kinds: BTreeMap<&'r str, u64>,
+}
+
+impl Work<'_> {
+    fn errors(&self) -> u64 {
+        self.kinds.values().fold(0, |sum: u64, count| sum.saturating_add(*count))
+    }
+}
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
-    let worst = CALLS
-        .iter()
-        .map(|name| (*name, run.total(&[name]).calls, kinds(run, name)))
-        .map(|(name, calls, kinds)| {
-            let errors = kinds.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
-            (name, calls, errors, kinds)
-        })
-        .filter(|(_, calls, errors, _)| *errors >= MANY && *errors > calls / 2)
-        .max_by_key(|(_, _, errors, _)| *errors)?;
-    let (name, calls, errors, kinds) = worst;
+    let all: Vec<Work<'_>> = work(run);
+    let made = all.iter().fold(0, |sum: u64, work| sum.saturating_add(work.made));
+    let fails = |work: &&Work<'_>| work.errors() >= MANY && work.errors() > work.made / 2;
+    let worst = all.iter().filter(fails).max_by_key(|work| work.errors())?;
+    let errors = worst.errors();
     // Refused calls that another call then made are not the work of the run.
-    if errors <= run.total(&CALLS).calls / 2 {
+    if errors <= made / 2 {
         return None;
     }
-    let most = kinds.iter().max_by_key(|(_, count)| **count).map_or("", |(kind, _)| kind);
+    let most = worst.kinds.iter().max_by_key(|(_, count)| **count).map_or("", |(kind, _)| kind);
     let text = format!(
-        "{} of {} calls of {name} failed, mostly with {most}: their time is not spent moving bytes",
+        "{} of {} {} failed, mostly with {most}: their time is not spent moving bytes",
         thousands(errors.into()),
-        thousands(calls.into())
+        thousands(worst.made.into()),
+        worst.what
     );
     let evidence = [
-        ("call", json!(name)),
+        ("call", json!(worst.name)),
         ("errors", json!(errors)),
-        ("calls", json!(calls)),
-        ("error_kinds", json!(kinds)),
+        ("calls", json!(worst.made)),
+        ("error_kinds", json!(worst.kinds)),
     ];
     Some(UnnamedFinding::new(text, evidence))
 }
 
-/// The failures of a call, by name.
-fn kinds<'r>(run: &'r Run<'_>, name: &str) -> BTreeMap<&'r str, u64> {
+fn work<'r>(run: &'r Run<'_>) -> Vec<Work<'r>> {
+    let calls = CALLS.into_iter().map(|name| {
+        let rows = run.trace.calls.iter().filter(|call| call.syscall == name);
+        let kinds = failures(rows.map(|call| &call.error_kinds));
+        Work { what: format!("calls of {name}"), name, made: run.total(&[name]).calls, kinds }
+    });
+    let requests = OPERATIONS.into_iter().map(|name| {
+        let rows = || run.trace.ring_operations.iter().filter(|row| row.op == name);
+        let made = rows().fold(0, |sum: u64, row| sum.saturating_add(row.submitted));
+        let kinds = failures(rows().map(|row| &row.error_kinds));
+        Work { what: format!("requests of {name} to io_uring"), name, made, kinds }
+    });
+    calls.chain(requests).collect()
+}
+
+/// The failures of some rows, by name.
+fn failures<'r>(rows: impl Iterator<Item = &'r BTreeMap<String, u64>>) -> BTreeMap<&'r str, u64> {
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-    for call in run.trace.calls.iter().filter(|call| call.syscall == name) {
-        let failures = call.error_kinds.iter().filter(|(kind, _)| !AGAIN.contains(&kind.as_str()));
-        for (kind, count) in failures {
-            let sum = kinds.entry(kind).or_default();
-            *sum = sum.saturating_add(*count);
-        }
+    for (kind, count) in rows.flatten().filter(|(kind, _)| !NO_FAILURE.contains(&kind.as_str())) {
+        let sum = kinds.entry(kind).or_default();
+        *sum = sum.saturating_add(*count);
     }
     kinds
 }

@@ -49,7 +49,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     if causes.is_empty() {
         causes.push("the record does not show the cause".to_owned());
     }
-    let found = moment.found(&beyond, &causes);
+    let found = moment.finding(&beyond, &causes);
     let advice = match run.label {
         Some(_) => "make the bytes be read: pipe them to `wc -c`, or use --output pipe",
         None => "make the bytes be read: pipe them to `wc -c`",
@@ -75,7 +75,7 @@ fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
         } else {
             "the record does not show the cause".to_owned()
         };
-        Some(moment.found(&beyond, &[cause]))
+        Some(moment.finding(&beyond, &[cause]))
     })
 }
 
@@ -107,7 +107,7 @@ impl TimedBytes<'_> {
         (seen > ceiling).then_some(ExcessRate { seen, read, copied })
     }
 
-    fn found(&self, beyond: &ExcessRate, causes: &[String]) -> UnnamedFinding {
+    fn finding(&self, beyond: &ExcessRate, causes: &[String]) -> UnnamedFinding {
         let text = format!(
             "{} went through {} in {} = {}; this machine's memory was measured to be read at {} and copied at {} \
              (medians). {}",

@@ -17,15 +17,15 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 };
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
-    found(run.discarded_bytes())
+    finding(run.discarded_bytes())
 }
 
 fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
     let to_null = copied.record.copies.iter().filter(|part| part.target == NULL);
-    found(to_null.map(|part| part.bytes).fold(0, u64::saturating_add))
+    finding(to_null.map(|part| part.bytes).fold(0, u64::saturating_add))
 }
 
-fn found(discarded: u64) -> Option<UnnamedFinding> {
+fn finding(discarded: u64) -> Option<UnnamedFinding> {
     (discarded >= MIB).then(|| {
         let text = format!(
             "{} were written to {NULL}, which discards them unread: the time is not that of a copy",

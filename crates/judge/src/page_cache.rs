@@ -11,11 +11,12 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "page-cache",
     verdict: Verdict::Note,
     summary: "how much of the source was in the page cache at its first read",
-    description: "At least 1 MiB was read of files that were fully in the page cache when the run \
-        first opened or mapped them, or at most half of them was, and more was read than that. \
-        Where the kernel counts it, the finding has the bytes that the run's threads fetched from \
-        storage, including read-ahead and the programs' own pages. The rule excludes files read \
-        past the cache (O_DIRECT).",
+    description: "At least 1 MiB was read of files that were fully in the page cache when \
+        the run first opened or mapped them, or at most half of them was, and more was read \
+        than that. Where the kernel counts it, and threads of io_uring fetched none, the \
+        finding has the bytes that the run's threads fetched from storage, including \
+        read-ahead and the programs' own pages. The rule excludes files read past the cache \
+        (O_DIRECT).",
     rules: &[Rule::Run(judge)],
 };
 
@@ -41,7 +42,9 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     } else {
         return None;
     };
-    let fetched = run.storage_read_bytes();
+    // What threads of io_uring fetch is not in the figure.
+    let has_others = run.trace.ring_operations.iter().any(|row| row.worker > 0 || row.sqpoll > 0);
+    let fetched = run.storage_read_bytes().filter(|_| !has_others);
     let text = match fetched {
         Some(0) => format!("{text}; the run fetched nothing from storage"),
         Some(fetched) => {

@@ -13,13 +13,14 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "pipeline-limit",
     verdict: Verdict::Note,
     summary: "one process of a pipeline ran all the time, and the others waited for it",
-    description: "A process with one thread, connected to others by pipes, was on a CPU for at least 90 % \
-        of its time, and lived for at least half of the run and 50 ms. Every process that writes into \
-        its pipe, or reads from the pipe that it writes, was on a CPU for less than 90 % of its time \
-        and blocked for at least 5 % of it in calls that write or read, most of them on that pipe; \
-        these sleeps are most of the time in which it was off its CPU. The pipeline is as fast as this \
-        process. There is no finding if two processes are that busy, if the run may use one CPU only \
-        (then the CPU is the limit), or if events were lost.",
+    description: "A process with one thread, connected to others by pipes, was on a CPU for \
+        at least 90 % of its time, and lived for at least half of the run and 50 ms. Every \
+        process that writes into its pipe, or reads from the pipe that it writes, was on a \
+        CPU for less than 90 % of its time and blocked for at least 5 % of it in calls that \
+        write or read, most of them on that pipe; these sleeps are most of the time in which \
+        it was off its CPU. The pipeline is as fast as this process. There is no finding if \
+        two processes are that busy, if the run may use one CPU only (then the CPU is the \
+        limit), if threads of io_uring worked for the run, or if events were lost.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -49,7 +50,9 @@ struct Neighbour<'a> {
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let trace = run.trace;
-    let is_unclear = trace.observer.lost_events > 0 || !trace.view.calls.is_empty();
+    // What a process waits for may be its own worker of io_uring.
+    let has_workers = run.ring_threads_ns() > 0;
+    let is_unclear = has_workers || trace.observer.lost_events > 0 || !trace.view.calls.is_empty();
     let cpus = trace.cpu_capacity.map_or(f64::from(trace.machine.cpus), |capacity| capacity.cpus);
     if trace.ledger.is_empty() || is_unclear || cpus < 2.0 {
         return None;
@@ -67,7 +70,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         is_limit.then(|| neighbours(&stages, &users, at)).flatten().map(|found| (stage, found))
     });
     let (stage, (before, after)) = limits.next()?;
-    // Two that are no neighbours of each other.
+    // Two that are not neighbours of each other.
     if limits.next().is_some() {
         return None;
     }

@@ -5,21 +5,24 @@ use iotomy_record::{FileKind, FileUse, Process, Verdict};
 use serde_json::json;
 
 use crate::finding::{Declaration, Rule, UnnamedFinding};
-use crate::run::{MIB, NULL, Rows, Run, ZERO};
+use crate::run::{MIB, NULL, RING_READS, RING_WRITES, Rows, Run, ZERO};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "relay",
     verdict: Verdict::Advice,
     summary: "a program relayed bytes through its own memory from one descriptor to another",
-    description: "A program read at least 8 MiB from one file, pipe or socket and wrote as many \
-        to one other and less than a tenth of that elsewhere, by read and write in about as many \
-        calls, with too little user time to inspect every byte (at most 2 ms, 0.05 ns a byte, 300 \
-        ns a call, and the overhead of a call). If they are the same bytes, the kernel can move \
-        them without the program. The rule excludes iotomy copy.",
+    description: "A program read at least 8 MiB from one file, pipe or socket and wrote as \
+        many to one other and less than a tenth of that elsewhere, by read and write in \
+        about as many calls or requests to io_uring, with too little user time to inspect \
+        every byte (at most 2 ms, 0.05 ns a byte, 300 ns a call, and the overhead of a \
+        call). If they are the same bytes, the kernel can move them without the program. The \
+        rule excludes iotomy copy.",
     rules: &[Rule::Run(judge)],
 };
 
 const WORTH: u64 = 8 * MIB;
+const READS: [&str; 5] = ["read", "readv", "pread64", "recvfrom", "recvmsg"];
+const WRITES: [&str; 5] = ["write", "writev", "pwrite64", "sendto", "sendmsg"];
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let images = run.trace.processes.iter().filter(|image| image.exec != "iotomy");
@@ -33,7 +36,10 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
             let others = files().filter(|file| file.path != target);
             others.map(|file| file.write_bytes).fold(0, u64::saturating_add)
         };
-        let by_hand = |names: &[&str]| rows.total(names).bytes;
+        let by_hand = |calls: &[&str], requests: &[&str]| {
+            rows.total(calls).bytes.saturating_add(rows.requested(requests).bytes)
+        };
+        let (reads, writes) = (by_hand(&READS, &RING_READS), by_hand(&WRITES, &RING_WRITES));
         let is_relay = read >= WORTH
             && read == written
             && from.read_calls.abs_diff(to.write_calls) <= from.read_calls / 4
@@ -41,8 +47,8 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
             // Bytes that are written twice (tee) are carried for more than one target.
             && elsewhere(to.path.as_str()) <= written / 10
             && user_ns(rows, image) <= handing_on_ns(run, from, to)
-            && by_hand(&["read", "readv", "pread64", "recvfrom", "recvmsg"]) >= read / 10 * 9
-            && by_hand(&["write", "writev", "pwrite64", "sendto", "sendmsg"]) >= written / 10 * 9;
+            && reads >= read / 10 * 9
+            && writes >= written / 10 * 9;
         is_relay.then_some((image, from, to))
     });
     let (image, from, to) = relays.max_by_key(|(_, from, _)| from.read_bytes)?;
@@ -113,7 +119,7 @@ fn mover(from: &FileUse, to: &FileUse) -> &'static str {
 }
 
 /// The name as a word for a shell; unnamed files are standard input or output. `None` for a name
-/// that is no plain text.
+/// that is not a plain text.
 fn word(file: &FileUse) -> Option<String> {
     if file.kind != FileKind::File && file.kind != FileKind::Block {
         return Some("-".to_owned());

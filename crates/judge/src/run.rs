@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Trace};
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, RingOperation, Trace};
 
 use crate::finding::KnownLimits;
 
@@ -34,6 +34,7 @@ pub(crate) struct Rows<'a> {
     /// Written to all of these.
     pub(crate) write_bytes: u64,
     pub(crate) ledger: Vec<&'a LedgerRow>,
+    pub(crate) ring: Vec<&'a RingOperation>,
 }
 
 /// A file with all that went through it.
@@ -47,6 +48,13 @@ pub(crate) struct Flow<'a> {
     pub(crate) write_bytes: u64,
     pub(crate) mapped_bytes: u64,
 }
+
+/// Operations of io_uring that read bytes from a file, pipe or socket.
+pub(crate) const RING_READS: [&str; 6] =
+    ["read", "readv", "read_fixed", "readv_fixed", "recv", "recvmsg"];
+/// Those that write them.
+pub(crate) const RING_WRITES: [&str; 8] =
+    ["write", "writev", "write_fixed", "writev_fixed", "send", "sendmsg", "send_zc", "sendmsg_zc"];
 
 /// Calls of one name, of all processes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,6 +92,7 @@ impl<'a> Run<'a> {
             files: Vec::new(),
             write_bytes: 0,
             ledger: Vec::new(),
+            ring: Vec::new(),
         };
         self.rows.get(&(pid, exec, image)).unwrap_or(&NONE)
     }
@@ -114,9 +123,15 @@ impl<'a> Run<'a> {
         self.of_ledger(|row| row.thread_ns)
     }
 
-    /// The time of all threads on CPUs.
+    /// The time of all threads on CPUs, those of io_uring among them.
     pub(crate) fn on_cpu_ns(&self) -> u64 {
-        self.of_ledger(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns))
+        let own = self.of_ledger(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns));
+        own.saturating_add(self.ring_threads_ns())
+    }
+
+    /// The time on CPUs of the threads that io_uring made.
+    pub(crate) fn ring_threads_ns(&self) -> u64 {
+        self.of_ledger(|row| row.worker_ns)
     }
 
     /// The time of all threads in run queues.
@@ -139,13 +154,42 @@ impl<'a> Run<'a> {
         counted.try_fold(0, |sum: u64, of_image| Some(sum.saturating_add(of_image?)))
     }
 
-    /// Whether a ring moved bytes that no call returned.
-    pub(crate) fn has_ring(&self) -> bool {
-        self.total(&["io_uring_enter", "io_uring_setup"]).calls > 0
+    /// Whether a ring may have done what the record does not have.
+    pub(crate) fn has_unseen_ring(&self) -> bool {
+        let is_seen = self.trace.observer.sees_rings == Some(true);
+        !is_seen && self.total(&["io_uring_enter", "io_uring_setup"]).calls > 0
+    }
+
+    /// All requests to io_uring by these operations.
+    pub(crate) fn requested(&self, operations: &[&str]) -> Total {
+        requested(self.trace.ring_operations.iter(), operations)
     }
 }
 
 impl Rows<'_> {
+    /// All requests to io_uring by these operations.
+    pub(crate) fn requested(&self, operations: &[&str]) -> Total {
+        requested(self.ring.iter().copied(), operations)
+    }
+
+    /// Of the requests to io_uring, those that `part` counts.
+    pub(crate) fn requests(&self, part: impl Fn(&RingOperation) -> u64) -> u64 {
+        self.ring.iter().map(|row| part(row)).fold(0, u64::saturating_add)
+    }
+
+    /// The run queue delay as a share of an image's time, which is not a measure of its requests.
+    pub(crate) fn waiting_share(&self) -> f64 {
+        let (waiting, all) = self.ledger.iter().fold((0.0, 0.0), |(waiting, all), row| {
+            (waiting + row.runnable_ns as f64, all + row.thread_ns as f64)
+        });
+        if all > 0.0 { (waiting / all).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// The CPU time of the threads that io_uring made in the process.
+    pub(crate) fn ring_threads_ns(&self) -> u64 {
+        self.ledger.iter().map(|row| row.worker_ns).fold(0, u64::saturating_add)
+    }
+
     /// All calls of these names.
     pub(crate) fn total(&self, names: &[&str]) -> Total {
         let calls = self.calls.iter().copied();
@@ -166,7 +210,7 @@ impl Flow<'_> {
     }
 }
 
-/// On a file system whose files are no stored bytes (procfs, sysfs and their kin), or on an unknown
+/// On a file system whose files are not stored bytes (procfs, sysfs and their kin), or on an unknown
 /// one: return values and sizes are the kernel's choice there.
 pub(crate) fn is_made_up(file: &FileUse) -> bool {
     let made_up = ["proc", "sysfs", "cgroup2"];
@@ -181,6 +225,18 @@ pub(crate) fn total<'c>(calls: impl Iterator<Item = &'c Call>) -> Total {
         ready: sum.ready.saturating_add(call.ready.unwrap_or(0)),
         asked: sum.asked.saturating_add(call.asked.unwrap_or(0)),
         blocked_ns: sum.blocked_ns.saturating_add(call.blocked_ns.unwrap_or(0)),
+    })
+}
+
+/// As of calls: those that ended, and the time in which they were in flight as that in which calls are blocked.
+fn requested<'r>(rows: impl Iterator<Item = &'r RingOperation>, operations: &[&str]) -> Total {
+    let those = rows.filter(|row| operations.contains(&row.op.as_str()));
+    those.fold(Total::default(), |sum, row| Total {
+        calls: sum.calls.saturating_add(row.completed),
+        errors: sum.errors.saturating_add(row.errors),
+        bytes: sum.bytes.saturating_add(row.bytes),
+        blocked_ns: sum.blocked_ns.saturating_add(row.wall_ns),
+        ..sum
     })
 }
 
@@ -199,6 +255,9 @@ fn rows(trace: &Trace) -> HashMap<Image<'_>, Rows<'_>> {
     }
     for one in &trace.ledger {
         rows.entry((one.pid, &one.exec, one.image)).or_default().ledger.push(one);
+    }
+    for one in &trace.ring_operations {
+        rows.entry((one.pid, &one.exec, one.image)).or_default().ring.push(one);
     }
     rows
 }

@@ -5,19 +5,20 @@ use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
 use crate::finding::{Declaration, Rule, UnnamedFinding};
-use crate::run::{MIB, NULL, Rows, Run, ZERO, is_made_up};
+use crate::run::{MIB, NULL, RING_READS, RING_WRITES, Rows, Run, ZERO, is_made_up};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "small-requests",
     verdict: Verdict::Advice,
     summary: "many small reads or writes in sequence: larger ones would save time",
-    description: "A program read or wrote a file, pipe or device in at least 1,000 requests of \
-        less than 64 KiB on average, with few seeks. Kernel entry and exit cost at least 1 % of \
-        the run's time (without the run queue delay of the program) more than with requests of 1 \
-        MiB, and at least 1 ms, or 5 ms if the observer inflates times. Reads count only where \
-        the bytes returned show the bytes requested: files of at least 1 MiB, block devices and \
-        /dev/zero, but not pipes, terminals, procfs and sysfs. Writes count unless the program \
-        reads about as often from one of the latter.",
+    description: "A program read or wrote a file, pipe or device in at least 1,000 requests \
+        of less than 64 KiB on average, with few seeks. Kernel entry and exit cost at least \
+        1 % of the run's time (without the run queue delay of the program) more than with \
+        requests of 1 MiB, and at least 1 ms, or 5 ms if the observer inflates times. Reads \
+        count only where the bytes returned show the bytes requested: files of at least 1 \
+        MiB, block devices and /dev/zero, but not pipes, terminals, procfs and sysfs. Writes \
+        count unless the program reads about as often from one of the latter. The rule \
+        excludes requests to io_uring, which need no kernel entry each.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -48,15 +49,15 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let small = ways
         .filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes >= way.calls);
     let worst = small
-        .filter(|way| is_in_sequence(run, way) && !is_passed_on(run, way))
+        .filter(|way| is_in_sequence(run, way) && !is_passed_on(run, way) && !is_by_ring(run, way))
         .max_by_key(|way| way.calls)?;
     // Limits may have been measured on a busy machine: these calls cost no more than they took on a CPU.
     let each = run.limit("syscall")?.min(on_cpu_each_ns(run, &worst).unwrap_or(f64::INFINITY));
     let large = worst.bytes.div_ceil(MIB);
     let (now, then) = (worst.calls as f64 * each, large as f64 * each);
     let saved = now - then;
-    let own_ns = run.wall_ns * (1.0 - waiting_share(run, worst.file));
-    // Times an observer inflated are no measure; then it takes more to be worth a word.
+    let own_ns = run.wall_ns * (1.0 - rows_of(run, worst.file).waiting_share());
+    // Times that an observer inflated measure little: then it takes more for a finding.
     let least = match run.trace.observer.times_inflated && run.label.is_none() {
         true => WORTH_OF_INFLATED_NS,
         false => (own_ns * WORTH).max(WORTH_NS),
@@ -119,15 +120,6 @@ fn on_cpu_each_ns(run: &Run<'_>, way: &FileTraffic<'_>) -> Option<f64> {
     (calls > 0).then(|| on_cpu_ns as f64 / calls as f64)
 }
 
-/// The run queue delay as a share of an image's time, which is no measure of its requests.
-fn waiting_share(run: &Run<'_>, file: &FileUse) -> f64 {
-    let rows = rows_of(run, file).ledger.iter();
-    let (waiting, all) = rows.fold((0.0, 0.0), |(waiting, all), row| {
-        (waiting + row.runnable_ns as f64, all + row.thread_ns as f64)
-    });
-    if all > 0.0 { (waiting / all).clamp(0.0, 1.0) } else { 0.0 }
-}
-
 /// Whether the return values of reads are the requested sizes, and not the available bytes.
 fn tells_reads(file: &FileUse) -> bool {
     match file.kind {
@@ -156,6 +148,12 @@ fn is_passed_on(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
     way.verb == "writes"
         && (way.file.kind == FileKind::Pipe && way.file.read_calls > 0
             || sources.any(|file| file.read_calls >= way.calls - way.calls / 4))
+}
+
+/// Whether more than a tenth of the requests may be a ring's: to these, entry and exit are not each's.
+fn is_by_ring(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
+    let operations = if way.verb == "reads" { &RING_READS[..] } else { &RING_WRITES };
+    rows_of(run, way.file).requested(operations).calls > way.calls / 10
 }
 
 /// Programs that seek, or use calls with offsets, may jump about.

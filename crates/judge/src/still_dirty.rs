@@ -33,8 +33,8 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         many => format!("{} files", many.len()),
     };
     let syncs = run.total(&["fsync", "fdatasync", "sync", "syncfs", "msync"]).calls;
-    // A ring may have synced without a call.
-    let is_unsynced = syncs == 0 && !run.has_ring();
+    let syncs = syncs.saturating_add(run.requested(&["fsync", "sync_file_range"]).calls);
+    let is_unsynced = syncs == 0 && !run.has_unseen_ring();
     let why = if is_unsynced { ": no call that syncs was made" } else { "" };
     let text = format!(
         "{} written to {name} were dirty or under write-back when the run ended: not yet on the \

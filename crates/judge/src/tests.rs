@@ -2,14 +2,18 @@
 
 mod anatomy;
 mod copy;
+mod pipelines;
 mod race;
+mod ring_bytes;
+mod rings;
+mod waits;
 
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Anatomy, Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, CpuCapacity,
-    DissectedCall, Exit, FileKind, FileUse, Layer, LedgerRow, Limit, Limits, Machine, Metric,
-    ObserverUse, PathUse, Process, Race, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
+    Anatomy, Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, DissectedCall,
+    Exit, FileKind, FileUse, Layer, LedgerRow, Limit, Limits, Machine, Metric, ObserverUse,
+    PathUse, Process, Race, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
 };
 
 use crate::FINDINGS;
@@ -72,7 +76,12 @@ fn trace() -> Trace {
             incomplete_calls: 0,
             lost_files: 0,
             lost_paths: 0,
+            lost_connections: 0,
+            sees_rings: None,
+            lost_requests: 0,
             divided_by_zero: 0,
+            end_divided_by_zero: 0,
+            calls_left_out: None,
             times_inflated: false,
             startup_ns: 0,
         },
@@ -85,7 +94,10 @@ fn trace() -> Trace {
         calls: Vec::new(),
         files: Vec::new(),
         paths: Vec::new(),
+        connections: Vec::new(),
+        ring_operations: Vec::new(),
         slowest: Vec::new(),
+        ended_by: None,
         by: None,
         ledger: vec![LedgerRow {
             pid: 1,
@@ -95,11 +107,13 @@ fn trace() -> Trace {
             ..LedgerRow::default()
         }],
         interval: None,
+        ring: None,
         cpu_capacity: None,
         threads: Vec::new(),
         findings: Vec::new(),
         still_running: Vec::new(),
         unwatched_children: Vec::new(),
+        host_names: BTreeMap::new(),
         targets: Vec::new(),
         view: View::default(),
     }
@@ -523,64 +537,6 @@ fn a_storm_of_stats_has_the_paths_that_were_given() {
     assert_eq!(found.advice, None);
 }
 
-/// A run of one thread of 100 ms for each of these: on a CPU, in a run queue, blocked in a call, in
-/// ms.
-fn spent(threads: &[(u64, u64, &str, u64)]) -> Trace {
-    let mut run = trace();
-    run.ledger.clear();
-    for (at, (on_cpu, runnable, name, asleep)) in threads.iter().enumerate() {
-        run.ledger.push(LedgerRow {
-            pid: 1 + at as u32,
-            exec: "prog".into(),
-            thread_ns: (on_cpu + runnable + asleep) * MS,
-            user_ns: on_cpu * MS,
-            runnable_ns: runnable * MS,
-            blocked_ns: asleep * MS,
-            ..LedgerRow::default()
-        });
-        run.calls.push(Call { blocked_ns: Some(asleep * MS), ..call(name, 1) });
-    }
-    run
-}
-
-#[test]
-fn a_run_all_of_whose_threads_slept_waited_for_something_outside_it() {
-    let found_ = judged(spent(&[(10, 0, "clock_nanosleep", 90), (0, 0, "wait4", 100)]));
-    assert_eq!(ids(&found_), ["blocked-on"]);
-    let text = &found_[0].1;
-    assert!(text.contains("at least 90 ms of 100 ms (90.0 %)"), "{text}");
-    assert!(text.contains("clock_nanosleep 90 ms") && !text.contains("wait4"), "{text}");
-    // A thread without another call to sleep in is identified by this one.
-    assert!(judged(spent(&[(10, 0, "futex", 90)]))[0].1.contains("futex 90 ms"));
-}
-
-#[test]
-fn sleeping_while_another_watched_thread_works_is_no_wait_for_the_outside() {
-    // gzip | cat: one of the two works, the other waits in a pipe for it; or for a CPU, as it does.
-    let piped = [(60, 0, "write", 40), (40, 0, "read", 60), (0, 0, "wait4", 100)];
-    assert_eq!(judged(spent(&piped)), []);
-    let queued = [(40, 5, "write", 55), (20, 5, "read", 75)];
-    assert_eq!(judged(spent(&queued)), []);
-    assert_eq!(judged(spent(&[(60, 0, "clock_nanosleep", 40)])), []);
-    // Unknown and lost calls may have been work.
-    let mut unknown = spent(&[(10, 0, "read", 40)]);
-    unknown.ledger[0].residual_ns = 50 * MS as i64;
-    assert_eq!(judged(unknown), []);
-    let mut lost = spent(&[(10, 0, "read", 90)]);
-    lost.observer.lost_events = 1;
-    assert_eq!(judged(lost), []);
-}
-
-#[test]
-fn threads_that_wait_in_run_queues_are_told_how_many_cpus_they_used() {
-    let found_ = judged(spent(&[(90, 110, "read", 0), (100, 90, "read", 0)]));
-    assert_eq!(ids(&found_), ["cpu-saturation"]);
-    assert!(found_[0].1.contains("without a CPU for 200 ms"), "{found_:?}");
-    assert!(found_[0].1.contains("used 1.90 of 2 CPUs"), "{found_:?}");
-    assert_eq!(judged(spent(&[(90, 20, "read", 0)])), []);
-    assert_eq!(judged(spent(&[(1, 9, "read", 0), (80, 0, "read", 0)])), []);
-}
-
 #[test]
 fn the_catalogue_has_every_finding_as_it_is_declared() {
     let sections = FINDINGS.iter().flat_map(|declared| {
@@ -590,94 +546,4 @@ fn the_catalogue_has_every_finding_as_it_is_declared() {
     });
     let lines = sections.collect::<Vec<_>>().join("\n\n");
     iotomy_needs::guide::check("docs/findings.md", "findings", &[lines]);
-}
-
-/// `from | work | to`, each a process of `times`: user time, blocked in its pipe, run queue delay.
-fn pipeline(times: [[u64; 3]; 3]) -> Trace {
-    let names = ["from", "work", "to"];
-    let mut trace = Trace { calls: vec![], files: vec![], ledger: vec![], ..trace() };
-    trace.processes.clear();
-    for ((pid, exec), [user, blocked, runnable]) in (1u32..).zip(names).zip(times) {
-        let mut own = |mut one: FileUse| {
-            (one.pid, one.exec) = (pid, exec.to_owned());
-            trace.files.push(one);
-        };
-        let read =
-            FileUse { read_calls: 500, ..file(FileKind::Pipe, &format!("pipe:[{}]", pid - 1)) };
-        let write = FileUse { write_calls: 500, ..file(FileKind::Pipe, &format!("pipe:[{pid}]")) };
-        match pid {
-            1 => own(write),
-            2 => [read, write].into_iter().for_each(&mut own),
-            _ => own(read),
-        }
-        trace.processes.push(Process { pid, exec: exec.into(), threads: 1, ..Process::default() });
-        let syscall = if pid == 1 { "write" } else { "read" };
-        let call = Call { blocked_ns: Some(blocked * MS), ..call(syscall, 500) };
-        trace.calls.push(Call { pid, exec: exec.into(), ..call });
-        trace.ledger.push(LedgerRow {
-            pid,
-            exec: exec.into(),
-            thread_ns: (user + blocked + runnable) * MS,
-            user_ns: user * MS,
-            blocked_ns: blocked * MS,
-            runnable_ns: runnable * MS,
-            ..LedgerRow::default()
-        });
-    }
-    trace
-}
-
-#[test]
-fn the_process_that_the_others_of_a_pipeline_wait_for_is_named() {
-    let is_named = |trace: Trace| {
-        judged(trace).into_iter().find(|(id, _)| id == "pipeline-limit").map(|(_, text)| text)
-    };
-    let clear = [[20, 79, 1], [95, 3, 2], [5, 94, 1]];
-    assert_eq!(
-        is_named(pipeline(clear)).unwrap(),
-        "work (2) limited its pipeline: it was on a CPU for 95.0 % of 100 ms, and from, before it, \
-         waited 79 ms for room in its pipe; to, after it, waited 94 ms for data from it"
-    );
-    // Just busy enough, and not.
-    assert!(is_named(pipeline([[20, 80, 0], [90, 9, 1], [5, 95, 0]])).is_some());
-    assert_eq!(is_named(pipeline([[20, 80, 0], [89, 10, 1], [5, 95, 0]])), None);
-    // Its time is in the run queue: the CPUs are the limit.
-    assert_eq!(is_named(pipeline([[20, 79, 1], [80, 0, 20], [5, 94, 1]])), None);
-    // Another is as busy, or does not wait for it.
-    assert_eq!(is_named(pipeline([[92, 7, 1], [95, 3, 2], [5, 94, 1]])), None);
-    assert_eq!(is_named(pipeline([[20, 2, 78], [95, 3, 2], [5, 94, 1]])), None);
-    let mut elsewhere = pipeline(clear);
-    elsewhere.calls[0].syscall = "fsync".into();
-    assert_eq!(is_named(elsewhere), None);
-    let mut parallel = pipeline(clear);
-    parallel.processes[1].threads = 2;
-    assert_eq!(is_named(parallel), None);
-    let mut alone = pipeline(clear);
-    alone.machine.cpus = 1;
-    assert_eq!(is_named(alone), None);
-    let mut confined = pipeline(clear);
-    confined.cpu_capacity = Some(CpuCapacity { cpus: 1.0, affinity: 1, quota: None });
-    assert_eq!(is_named(confined), None);
-    let mut lost = pipeline(clear);
-    lost.observer.lost_events = 1;
-    assert_eq!(is_named(lost), None);
-    let mut unconnected = pipeline(clear);
-    unconnected.files.retain(|file| file.pid == 2);
-    assert_eq!(is_named(unconnected), None);
-}
-
-#[test]
-fn a_compressor_that_limits_its_pipeline_is_advised_to_use_more_cpus() {
-    let advice = |exec: &str, argv: &[&str]| {
-        let mut trace = pipeline([[20, 79, 1], [95, 3, 2], [5, 94, 1]]);
-        trace.processes[1].called = exec.into();
-        trace.processes[1].argv = argv.iter().map(|&word| word.to_owned()).collect();
-        let found = crate::trace(&trace, None).findings;
-        found.into_iter().find(|one| one.id == "pipeline-limit").unwrap().advice
-    };
-    assert!(advice("gzip", &["gzip", "-9"]).unwrap().starts_with("pigz"));
-    assert!(advice("xz", &["xz", "-c"]).unwrap().starts_with("xz -T0"));
-    assert_eq!(advice("xz", &["xz", "-T0"]), None);
-    assert_eq!(advice("gzip", &["gzip", "-cd"]), None);
-    assert_eq!(advice("grep", &["grep", "x"]), None);
 }

@@ -11,6 +11,7 @@ pub(crate) mod figures;
 mod in_progress;
 pub(crate) mod judgement;
 mod lock;
+pub(crate) mod memory;
 mod notes;
 mod own_folder;
 pub(crate) mod patience;

@@ -11,7 +11,6 @@ mod claims;
 mod clients;
 mod gate;
 mod member;
-mod memory;
 mod processes;
 mod sleepers;
 
@@ -22,6 +21,7 @@ use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
 
 use crate::harness::cases::unmet;
+use crate::harness::memory::memory_of;
 use crate::harness::patience::Patience;
 use crate::harness::{
     Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
@@ -29,7 +29,6 @@ use crate::harness::{
 };
 use crate::herd::claims::{herd_dups, herd_exclusive, herd_linear, herd_load};
 use crate::herd::gate::{Gate, OF_A_PROCESS, check_loopback, probe};
-use crate::herd::memory::memory_of;
 use crate::herd::processes::Herd;
 use crate::herd::sleepers::{Sleepers, accepts};
 

@@ -19,13 +19,14 @@
 //!    after each visit the record so far is saved in the user's state directory. The processes of
 //!    `herd` and `accept` are created by fork (`sys::children`), share nothing with iotomy but
 //!    words of memory, and end with it. `wait` distributes descriptors among the processes of a
-//!    `sys::crew`, which it controls over sockets. A C program makes the rounds of `files`;
+//!    `sys::crew`, which it controls over sockets; `thread-each` has a crew of one. A C program makes the rounds of `files`;
 //!    `build.rs` compiles it once per variant, and it is started from memory.
 //! 3. Counts come from watched runs; the verb passes in the observer and the BPF program that
 //!    counts wake-ups.
 //! 4. Pure functions of the cases judge the claims. `report` renders the `record::Sweep`.
 
 mod alignment;
+mod concurrency;
 mod copy;
 mod device;
 mod files;
@@ -37,6 +38,7 @@ mod wait;
 pub use device::mean_of_reads;
 pub use files::{backend_program, backends as file_backends};
 pub use harness::*;
+pub use iotomy_ports::RunWatch;
 pub use registry::{EXPERIMENTS, experiment};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The list of all experiments.
 
 use crate::harness::Experiment;
-use crate::{alignment, copy, device, files, herd, wait};
+use crate::{alignment, concurrency, copy, device, files, herd, wait};
 
 /// Every experiment, in the order they are listed.
 pub static EXPERIMENTS: &[&dyn Experiment] = &[
@@ -10,8 +10,11 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &wait::Wait,
     &wait::enter_leave::EnterLeave,
     &wait::models::Models,
+    &wait::thread_each::ThreadEach,
+    &wait::shared_set::SharedSet,
     &herd::HerdExperiment,
     &herd::accept::Accept,
+    &concurrency::Concurrency,
     &files::Files,
     &device::Device,
     &alignment::Alignment,

@@ -77,6 +77,30 @@ fn every_axis_takes_its_own_values_and_every_size_makes_cases() {
     }
 }
 
+#[test]
+fn every_waiter_that_can_take_part_does() {
+    use iotomy_waiters::{Kind, Model, WAITERS};
+    for (name, axis, quick) in [
+        ("wait", "waiter", false),
+        ("enter-leave", "waiter", false),
+        ("models", "model", true),
+        ("accept", "strategy", false),
+    ] {
+        let axes = experiment(name).unwrap().declaration().axes;
+        let axis = axes.iter().find(|one| one.name == axis).unwrap();
+        let (all, usual) = (axis.takes.names().unwrap(), axis.values(Size::Default));
+        for waiter in WAITERS.iter().filter(|waiter| !waiter.calls.wait.is_empty()) {
+            let of = waiter.abilities;
+            let can_share = of.sleeps && !of.receives && of.model != Model::Signals;
+            let can = name != "accept" || can_share && of.serves.contains(&Kind::Listener);
+            assert_eq!(all.contains(&waiter.name), can, "{name}: {}", waiter.name);
+            let is_usual = can && (of.sleeps || name == "models");
+            assert_eq!(usual.contains(&Value::S(waiter.name)), is_usual, "{name}: {}", waiter.name);
+        }
+        assert_eq!(axis.values(Size::Quick) == usual, quick, "{name}");
+    }
+}
+
 fn cases_of(one: &dyn Experiment, size: Size) -> Vec<Params> {
     let axes: Vec<_> = one
         .declaration()

@@ -7,10 +7,13 @@
 mod claims;
 mod crew;
 pub(crate) mod enter_leave;
+mod line;
 pub(crate) mod models;
 mod pairs;
 mod peers;
 mod rounds;
+pub(crate) mod shared_set;
+pub(crate) mod thread_each;
 mod threads;
 
 use iotomy_host::Skip;
@@ -25,7 +28,7 @@ use crate::harness::{
 use crate::wait::claims::{
     reactor_tax, wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
 };
-use crate::wait::pairs::waiters;
+use crate::wait::pairs::{blocking_waiters, waiters};
 use crate::wait::rounds::Rounds;
 use crate::wait::threads::probe;
 
@@ -122,16 +125,10 @@ static DECLARATION: Declaration = Declaration {
             unit: "",
             summary: "how the loop waits; libevent, libuv and mio if their programs are in PATH \
                 (make bench-wait)",
-            takes: Takes::Listed(waiters_and_peers),
-            quick: &[
-                Value::S("select"),
-                Value::S("poll"),
-                Value::S("epoll"),
-                Value::S("epoll-oneshot"),
-                Value::S("io-uring-poll"),
-            ],
-            default: WAITERS,
-            full: WAITERS,
+            takes: Takes::Registered { all: waiters_and_peers, usual: blocking_waiters },
+            quick: JUDGED,
+            default: &[],
+            full: &[],
         },
         Axis {
             name: "descriptors",
@@ -241,17 +238,15 @@ static DECLARATION: Declaration = Declaration {
     man: &["select(2)", "poll(2)", "epoll(7)", "io_uring(7)", "fcntl(2)"],
 };
 
-// Checking each descriptor with a call of its own takes seconds per round with thousands, so `busy`
-// is included only on request.
-const WAITERS: &[Value] = &[
-    Value::S("sigio"),
+/// Those that the claims compare.
+const JUDGED: &[Value] = &[
     Value::S("select"),
     Value::S("poll"),
     Value::S("epoll"),
-    Value::S("epoll-edge"),
     Value::S("epoll-oneshot"),
     Value::S("io-uring-poll"),
-    Value::S("io-uring-recv"),
+    Value::S("event-ports"),
+    Value::S("dev-poll"),
 ];
 
 const ACTIVE: &[Value] = &[Value::N(1), Value::N(100)];

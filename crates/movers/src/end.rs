@@ -180,7 +180,7 @@ impl<'fd> End<'fd> {
     }
 
     /// Whether it is a device that returns bytes for ever and of which no byte belongs to anybody:
-    /// zeros, or random ones. Bytes that are read from it and go nowhere are no loss.
+    /// zeros, or random ones. Bytes that are read from it and go nowhere are not a loss.
     pub fn gives_for_ever(&self) -> bool {
         // /dev/zero, full, random and urandom, as Linux numbers them (Documentation/admin-guide/devices.txt).
         let minors = [5, 7, 8, 9];

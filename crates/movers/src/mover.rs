@@ -15,7 +15,8 @@ pub struct Declaration {
     pub description: &'static str,
     /// Manual pages that describe the calls.
     pub man: &'static [&'static str],
-    /// The calls it makes to move bytes, and no others.
+    /// The calls it makes to move bytes, and no others; after `ring:`, the operations of io_uring
+    /// that it submits for it.
     pub calls: &'static [&'static str],
     /// Whether later writes to the source can show through in the target, because the target was
     /// given references to the source's pages.

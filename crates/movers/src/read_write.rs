@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The only mover that serves every pair of descriptors: two crossings and two copies a block. The
-//! buffer is aligned to pages, as `O_DIRECT` needs. A block that is no multiple of the size that an
+//! buffer is aligned to pages, as `O_DIRECT` needs. A block that is not a multiple of the size that an
 //! `O_DIRECT` end needs goes through a second description of the same file, without that flag.
 
 use rustix::event::PollFlags;
@@ -206,7 +206,7 @@ fn put_plainly(target: &End<'_>, bytes: &[u8]) -> Result<usize, Errno> {
 }
 
 /// Reads through the page cache from a source that was opened with `O_DIRECT`: for an offset or a
-/// count that is no multiple of what the flag needs.
+/// count that is not a multiple of what the flag needs.
 fn get_plainly(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     let plain = reopen(source.fd(), OFlags::RDONLY)?;
     seek(&plain, SeekFrom::Start(tell(source.fd())?))?;

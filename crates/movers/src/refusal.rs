@@ -55,7 +55,7 @@ pub(crate) fn only(end: &End<'_>, as_what: &str, kinds: &[Kind]) -> Result<(), S
 }
 
 /// The reason for a refusal when an end has flags that calls inside the kernel refuse: some at
-/// once, some only at a last block that is no multiple of what `O_DIRECT` needs.
+/// once, some only at a last block that is not a multiple of what `O_DIRECT` needs.
 pub(crate) fn plain(source: &End<'_>, target: &End<'_>) -> Result<(), String> {
     if target.is_append() {
         return Err("the target is open for appending".to_owned());
@@ -68,7 +68,7 @@ pub(crate) fn plain(source: &End<'_>, target: &End<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a first answer of 0 bytes is no end of file: the source's size is made up, or not yet
+/// Whether a first answer of 0 bytes is not an end of file: the source's size is made up, or not yet
 /// reached.
 pub(crate) fn is_suspicious_end(source: &End<'_>) -> bool {
     if source.kind() != Kind::Regular {

@@ -21,7 +21,7 @@ use crate::job::{Job, Reflink, Sparse};
 /// A route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// Between files, with shared extents or not at all: a plain copy is no reflink.
+    /// Between files, with shared extents or not at all: a plain copy is not a reflink.
     OnlyShared,
     /// To a file that is to have a hole where the source has zeros.
     ZerosToHoles,

@@ -11,9 +11,10 @@
 //!    (`shared.bpf.c`), so that all objects load at the same time, one per thread.
 //! 2. A perf event interrupts every CPU at the sampling frequency. A sample of a watched thread counts by image,
 //!    call and kernel stack, or by its place in a mapped file. Mappings are remembered until they change. What a
-//!    thread sleeps in is noted at its switch; how long is what the trace has booked. With `--user-stacks` the user
-//!    stack is noted, too, and a thread (`side_band.rs`) learns from the kernel what is mapped, forked and
-//!    executed; `mappings.rs` turns addresses into places in files.
+//!    thread sleeps in is noted at its switch; how long is what the trace has booked. In threads of io_uring's, and
+//!    where a ring's requests are issued, the operation of the request is noted (`issues.bpf.h`). With
+//!    `--user-stacks` the user stack is noted, too, and a thread (`side_band.rs`) learns from the kernel what is
+//!    mapped, forked and executed; `mappings.rs` turns addresses into places in files.
 //! 3. When the watch is over, addresses get names (the kernel's from the program `name_address` while the programs
 //!    are still loaded, then those of the mapped files' own tables), stacks get their layer from `layers.txt`, and
 //!    layers their part of the trace's exact times.
@@ -36,7 +37,7 @@ use self::kernel::KernelSymbols;
 use self::layers::{Layers, UNKNOWN};
 use self::parts::Named;
 pub use self::samples::SampleSettings;
-use self::samples::{Callers, Location, Place, SampleGroup};
+use self::samples::{Callers, Location, Operation, Place, SampleGroup};
 use self::side_band::MappedBefore;
 use self::user::UserSymbols;
 pub use crate::bpf::block::MOST_STORIES;
@@ -87,9 +88,10 @@ pub fn watch(
         }
         Target::Running(_) | Target::Machine => MappedBefore::ByAll,
     };
-    let (mut sampler, mut block) = (Sampler::new(asked, mapped), Block::new(asked.stories));
+    let mut sampler = Sampler::new(asked, request.filter.restricts(), mapped);
+    let mut block = Block::new(asked.stories, request.filter.restricts());
     let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None)?;
-    let mut dissection = dissect(sampler, &observation);
+    let mut dissection = dissect(sampler, &observation, request);
     match block.into_found() {
         Ok(found) => {
             dissection.block = Some(found.block);
@@ -104,17 +106,18 @@ pub fn watch(
 pub fn probe() -> Probe {
     // A rate at which nothing is moved to meet the tick.
     let asked = SampleSettings { hz: 997, ..SampleSettings::default() };
-    let mut sampler = Sampler::new(asked, MappedBefore::Nothing);
+    let mut sampler = Sampler::new(asked, false, MappedBefore::Nothing);
     match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut sampler])) {
         Ok(()) => Probe::Ready,
         Err(reason) => Probe::Unsupported { remedy: bpf::remedy(&reason, REMEDY), reason },
     }
 }
 
-fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
-    let Some((raw, symbols)) = sampler.into_raw() else {
+fn dissect(sampler: Sampler, observation: &Observation, request: &Request) -> Dissection {
+    let Some((mut raw, symbols)) = sampler.into_raw() else {
         return Dissection::default();
     };
+    raw.leave_out(|call| request.wants(call));
     let lost_stacks = raw.seen.iter().filter(|seen| matches!(seen.found, Location::Collided));
     let samples = raw.seen.iter().filter(|seen| !seen.blocked);
     let mut sampling = Sampling {
@@ -122,6 +125,7 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
         hz: raw.hz,
         samples: samples.map(|seen| seen.times).sum::<u64>() + raw.lost,
         others: raw.others,
+        left_out: raw.left_out.values().map(|one| one.samples).sum(),
         lost: raw.lost,
         lost_stacks: lost_stacks.map(|seen| seen.times).sum(),
         lost_sleeps: raw.lost_sleeps,
@@ -132,7 +136,8 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     let mut naming = Naming::new(symbols, &raw.stacks, raw.callers.as_ref());
     let named = raw.seen.into_iter().map(|seen| naming.one(seen)).collect();
     sampling.user_stacks = naming.chains.map(|chains| chains.told);
-    let (calls, stacks) = parts::split(&observation.calls, &observation.ledger, named);
+    let (calls, stacks) =
+        parts::split(&observation.calls, &observation.ledger, &raw.left_out, named);
     Dissection { sampling, calls, stacks, ..Dissection::default() }
 }
 
@@ -140,6 +145,13 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
 /// the program that observed it.
 fn asleep_since(frames: &[String]) -> usize {
     frames.iter().position(|frame| frame == "__schedule").unwrap_or(0)
+}
+
+/// Whether a thread that submits requests issues the one it has submitted last: one it goes on with
+/// later is issued elsewhere. The innermost function comes first.
+fn issues_submitted(frames: &[String]) -> bool {
+    let mut outward = frames.iter().skip_while(|frame| *frame != "io_issue_sqe");
+    outward.any(|frame| frame == "io_submit_sqes")
 }
 
 /// Numbers to names.
@@ -189,12 +201,17 @@ impl<'a> Naming<'a> {
             Some(chains) => chains.functions(&seen, found, &mut self.user),
             None => Vec::new(),
         };
+        let operation = match seen.operation {
+            Operation::Certain(name) => Some(name),
+            Operation::IfIssued(name) if issues_submitted(&frames) => Some(name),
+            Operation::IfIssued(_) | Operation::Nothing => None,
+        };
         frames.reverse();
-        Named(Stack {
+        let stack = Stack {
             pid: seen.pid,
             exec: seen.exec,
             image: seen.image,
-            syscall: seen.call,
+            syscall: operation.or_else(|| seen.call.clone()),
             kind: if seen.blocked { StackKind::Blocked } else { StackKind::OnCpu },
             layer,
             reason,
@@ -202,7 +219,8 @@ impl<'a> Naming<'a> {
             ns: seen.ns,
             user,
             frames,
-        })
+        };
+        Named { stack, call: seen.call }
     }
 
     /// The innermost first.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use iotomy_host::kernel_text;
 use iotomy_record::{Running, lossless};
 
 use crate::ObserveError;
@@ -13,21 +14,48 @@ use crate::naming::{basename, called};
 /// `PF_KTHREAD` of the kernel: a flag in `/proc/PID/stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The process that task `pid` belongs to, unless it is the kernel's own.
+/// The process that task `pid` belongs to, unless it is the kernel's own, or iotomy.
 ///
 /// # Errors
-/// There is no such task, or it is one that makes no calls.
+/// There is no such task, or it is one that makes no calls, or whose calls are not watched.
 pub(crate) fn process(pid: u32) -> Result<u32, ObserveError> {
     let refused = |source| ObserveError::Attach { pid, source };
+    let no_process = |said: String| refused(io::Error::new(io::ErrorKind::NotFound, said));
     let gone = || refused(rustix::io::Errno::SRCH.into());
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| gone())?;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|_| gone())?;
+    let status = kernel_text(format!("/proc/{pid}/status")).map_err(|_| gone())?;
+    let stat = kernel_text(format!("/proc/{pid}/stat")).map_err(|_| gone())?;
     if flags(&stat).unwrap_or(0) & KERNEL_THREAD != 0 {
         let said = "it is a kernel thread, which makes no system calls";
         return Err(refused(io::Error::new(io::ErrorKind::Unsupported, said)));
     }
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    process.and_then(|id| id.trim().parse().ok()).ok_or_else(gone)
+    let process = field(&status, "Tgid:").and_then(|id| id.parse().ok()).ok_or_else(gone)?;
+    if process == std::process::id() {
+        return Err(no_process("it is iotomy itself, which never watches itself".to_owned()));
+    }
+    let status = match process == pid {
+        true => status,
+        false => kernel_text(format!("/proc/{process}/status")).map_err(|_| gone())?,
+    };
+    if is_zombie(&status) {
+        let parent = field(&status, "PPid:").unwrap_or("?");
+        return Err(no_process(format!(
+            "it has ended, and stays a zombie until its parent, process {parent}, waits for it"
+        )));
+    }
+    Ok(process)
+}
+
+/// A field of `/proc/PID/status`.
+fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// Whether nothing of the process is left to run: its first thread alone may have ended before the
+/// others.
+fn is_zombie(status: &str) -> bool {
+    let has_ended = field(status, "State:").is_some_and(|state| state.starts_with(['Z', 'X']));
+    let threads: u32 = field(status, "Threads:").and_then(|n| n.parse().ok()).unwrap_or(1);
+    has_ended && threads <= 1
 }
 
 /// The names of a process that runs already, as `/proc` has them.
@@ -141,6 +169,13 @@ mod tests {
         assert!(mine.iter().any(|one| one.pid == shell.id()));
         drop(shell.stdin.take());
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_no_zombie() {
+        assert!(is_zombie("Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n"));
+        assert!(!is_zombie("Name:\tx\nState:\tZ (zombie)\nThreads:\t2\n"));
+        assert!(!is_zombie("Name:\tx\nState:\tS (sleeping)\nThreads:\t1\n"));
     }
 
     #[test]

@@ -46,15 +46,26 @@
 
 pub(crate) mod block;
 mod books;
+mod btf;
 mod calibrate;
 pub(crate) mod companion;
 mod condition;
+mod connection_rows;
+mod connections;
+pub mod d;
 mod details;
+mod embedded;
 mod groups;
+mod kernel_types;
 mod layout;
 mod live;
 mod object;
 mod outcome;
+mod refusal;
+mod ring_programs;
+mod ring_rows;
+mod rings;
+mod running;
 mod sample_price;
 mod sample_rows;
 pub(crate) mod sampler;
@@ -73,8 +84,9 @@ use iotomy_sys::syscalls::{self, Abi, PathArgument};
 use self::books::Books;
 use self::calibrate::Calibration;
 use self::companion::{Companion, Images};
-pub(crate) use self::object::remedy;
 use self::object::{Adoption, Knobs, Session};
+pub(crate) use self::refusal::remedy;
+pub use self::running::SwitchWatch;
 pub use self::wakeups::Wakeups;
 use self::watch_loop::{Subject, WatchLoop};
 use crate::cache;
@@ -84,6 +96,7 @@ use crate::interrupts::Interrupts;
 use crate::naming::call_name;
 use crate::price::Price;
 use crate::request::{Observation, Request, Target};
+use crate::ring_names;
 use crate::{Declaration, ObserveError, Observer, OptionalViewer, Probe, Selection, WatchStart};
 
 /// Counts and times calls in the kernel.
@@ -96,8 +109,8 @@ static DECLARATION: Declaration = Declaration {
         switches and wake-ups, and on fork, exec and exit keep exact counts, power-of-two \
         distributions and a time ledger for each thread in the kernel. No call sends an event, so \
         none is dropped under load. The overhead is some hundred ns a call; unwatched processes \
-        pay for one failed lookup at the entry and exit of each call. Ring operations of io_uring \
-        show only as io_uring_enter.",
+        pay for one failed lookup at the entry and exit of each call. Requests of io_uring \
+        are counted from submission to completion.",
     privilege: "root, or CAP_BPF and CAP_PERFMON",
     times_inflated: false,
     splits_time: true,
@@ -143,7 +156,11 @@ pub(crate) fn watch(
         _ => Selection::default(),
     };
     let calibration = Calibration::begin().map_err(unsupported)?;
-    let knobs = Knobs { selection: selection.clone(), ..knobs(request, viewer.is_some()) };
+    let knobs = Knobs {
+        selection: selection.clone(),
+        has_companions: !companions.is_empty(),
+        ..knobs(request, viewer.is_some())
+    };
     let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
     let price = calibration.price(&mut session, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
@@ -175,25 +192,46 @@ pub(crate) fn watch(
 /// # Errors
 /// The refused call and the kernel's error.
 pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), String> {
-    let knobs = Knobs {
+    let mut session = companion::load(&trial(!companions.is_empty()), companions)?;
+    session.attach()?;
+    companions.iter_mut().try_for_each(|companion| companion.begin(&session))?;
+    companions.iter_mut().try_for_each(|companion| companion.start(&session))
+}
+
+/// Tries whether a watch sees the requests of io_uring.
+pub fn probe_rings() -> Probe {
+    let trial = companion::load(&trial(false), &mut [])
+        .and_then(|mut session| session.attach().map(|()| session.unseen_end()));
+    match trial {
+        Ok(None) => Probe::Ready,
+        Ok(Some(end)) => Probe::Unsupported {
+            reason: format!("the kernel's tracepoint of {end} is missing, or has an unknown form"),
+            remedy: "boot a kernel of 6.1 or later with CONFIG_IO_URING=y".to_owned(),
+        },
+        Err(reason) => Probe::Unsupported { remedy: remedy(&reason, REMEDY), reason },
+    }
+}
+
+/// The settings of a watch of nothing.
+fn trial(has_companions: bool) -> Knobs {
+    Knobs {
         by_file: true,
         by_path: false,
+        by_peer: false,
         by_thread: true,
         slowest: 0,
         whole_machine: false,
         wanted: None,
+        rings: Some(ring_names::transfers(|_| true)),
         transfers: transfers(),
         paths: [[0; 512]; 2],
         descriptors: [[0; 512]; 2],
         filter: Filter::default(),
         rows: 64,
         looked_at: false,
+        has_companions,
         selection: Selection::default(),
-    };
-    let mut session = companion::load(&knobs, companions)?;
-    session.attach()?;
-    companions.iter_mut().try_for_each(|companion| companion.begin(&session))?;
-    companions.iter_mut().try_for_each(|companion| companion.start(&session))
+    }
 }
 
 fn unsupported(reason: String) -> ObserveError {
@@ -211,7 +249,7 @@ fn knobs(request: &Request, looked_at: bool) -> Knobs {
         for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
             for number in 0..512u32 {
                 let name = call_name(abi, number);
-                if request.wants(&name) || calibrate::CALLS.contains(&&*name) {
+                if request.wants(&name) {
                     of_abi[number as usize / 64] |= 1 << (number % 64);
                 }
             }
@@ -221,16 +259,21 @@ fn knobs(request: &Request, looked_at: bool) -> Knobs {
     Knobs {
         by_file: request.files,
         by_path: request.paths,
+        by_peer: request.peers,
         by_thread: request.threads,
         slowest: request.slowest,
         whole_machine: matches!(request.target, Target::Machine),
         wanted,
+        rings: request
+            .wants_rings()
+            .then(|| ring_names::transfers(|operation| request.wants_ring_operation(operation))),
         transfers: transfers(),
         paths: paths(),
         descriptors: descriptors(request),
         filter: request.filter.clone(),
         rows: request.rows,
         looked_at,
+        has_companions: false,
         selection: Selection::default(),
     }
 }
@@ -315,7 +358,7 @@ impl Watch<'_, '_> {
             return Err(unsupported(reason));
         }
         self.startup_ns = nanos(self.startup.elapsed());
-        let released = Instant::now();
+        let (released, released_ns) = (Instant::now(), kernel_now());
         if let Err(error) = held.release() {
             watch_loop::reap(pid);
             return Err(error.into());
@@ -323,10 +366,12 @@ impl Watch<'_, '_> {
         self.show(&mut viewer, Some(pid));
         let mut watch_loop =
             WatchLoop::begin(Subject::Child(pid), &interrupts, self.request, viewer)?;
+        watch_loop.began = (released, released_ns);
         let mut exit = watch_loop.keep(&self.session, &mut self.books)?;
         if exit.is_some() {
             watch_loop.let_the_dead_settle(&self.session);
         }
+        watch_loop.show_end(&self.session, &mut self.books);
         let watched = nanos(released.elapsed());
         self.close()?;
         if exit.is_none() {
@@ -356,11 +401,16 @@ impl Watch<'_, '_> {
         let mut watch_loop = WatchLoop::begin(subject, &interrupts, self.request, viewer)?;
         self.session.adopt(whom).map_err(unsupported)?;
         self.startup_ns = nanos(self.startup.elapsed());
-        let began = Instant::now();
+        let (began, began_ns) = (Instant::now(), kernel_now());
+        watch_loop.began = (began, began_ns);
         self.books.name_attached(&self.session);
         watch_loop.keep(&self.session, &mut self.books)?;
-        let wall_ns = nanos(began.elapsed());
+        watch_loop.show_end(&self.session, &mut self.books);
+        let mut wall_ns = nanos(began.elapsed());
         self.close()?;
+        if let Some((call, _)) = self.session.firing() {
+            wall_ns = wall_ns.min(call.end_ns.saturating_sub(began_ns));
+        }
         Ok(self.observation(wall_ns, None))
     }
 
@@ -371,6 +421,7 @@ impl Watch<'_, '_> {
                 observer: DECLARATION.name,
                 times_inflated: DECLARATION.times_inflated,
                 cost_range_ns: self.price.call.ends(),
+                sees_rings: self.session.sees_rings(),
                 pid,
             });
         }
@@ -405,10 +456,14 @@ impl Watch<'_, '_> {
         let unbooked = u64::from(counters.open_books);
         let lost_events = counters.lost_events + unbooked + self.session.missed_events();
         let lost_paths = counters.lost_paths + self.books.paths.lost;
+        let lost_connections = counters.lost_connections + self.books.connections.lost;
+        let sees_rings = self.session.sees_rings();
+        let lost_requests = counters.lost_requests + self.books.rings.undecided;
         let groups = groups::read(&self.session, &self.books, self.request);
-        let slow = self.session.slowest();
-        let mut parts = outcome::outcome(self.books, slow, self.request);
+        let (slow, firing) = (self.session.slowest(), self.session.firing());
+        let mut parts = outcome::outcome(self.books, slow, firing, self.request);
         cache::note_end(&mut parts.files);
+        let calls_left_out = self.request.is_restricted().then_some(parts.calls_left_out);
         let cost = self.price.of_a_call(parts.work());
         Observation {
             wall_ns,
@@ -423,7 +478,12 @@ impl Watch<'_, '_> {
                 incomplete_calls: counters.incomplete_calls,
                 lost_files: counters.lost_files,
                 lost_paths,
+                lost_connections,
+                sees_rings: Some(sees_rings),
+                lost_requests,
                 divided_by_zero: self.session.divided_by_zero(),
+                end_divided_by_zero: self.session.end_divided_by_zero(),
+                calls_left_out,
                 times_inflated: DECLARATION.times_inflated,
                 startup_ns: self.startup_ns,
             },
@@ -431,7 +491,10 @@ impl Watch<'_, '_> {
             calls: parts.calls,
             files: parts.files,
             paths: parts.paths,
+            connections: parts.connections,
+            ring_operations: parts.ring_operations,
             slowest: parts.slowest,
+            ended_by: parts.ended_by,
             by: groups.into_groups(&self.request.filter.by),
             ledger: parts.ledger,
             threads: parts.threads,
@@ -439,6 +502,12 @@ impl Watch<'_, '_> {
             unwatched_children: self.unwatched,
         }
     }
+}
+
+/// The time on the clock of the kernel's programs.
+fn kernel_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 fn nanos(duration: Duration) -> u64 {

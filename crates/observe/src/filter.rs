@@ -1,17 +1,16 @@
-//! Which calls are counted: a condition on each (`--where`), in D's expressions (crate `d`); what they
-//! are grouped by (`grouping.rs`) are the same variables.
+//! Which calls and ring operations are counted: a condition on each (`--where`), in D's expressions (crate `d`);
+//! which of these ends the watch (`--until`); what they are grouped by (`grouping.rs`). The variables are the same.
 //!
 //! A condition is decided in two steps. By a call's number alone much is known ([`Filter::of_call`]):
 //! its name, its groups, whether it has a descriptor or a path at all. Only where that leaves it open,
 //! the facts of the single call decide, in the kernel or here ([`Filter::holds`]).
 
-use iotomy_d::{
-    Condition, Instruction, Kind, Outcome, Problem, Scope, StringTest, Variable, compile,
-};
-use iotomy_record::calls::GROUPS;
-use iotomy_sys::errno;
+use iotomy_d::{Aggregation, Instruction, Kind, Outcome, Problem, StringTest, Variable};
+use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
+use iotomy_record::{EndedBy, WholeCall};
 use iotomy_sys::syscalls::{self, Abi};
 
+use crate::compiled::Compiled;
 use crate::grouping::Grouping;
 use crate::naming::{call_name, plain_name};
 use crate::tally::CallNumber;
@@ -24,8 +23,12 @@ pub(crate) mod fact {
     pub(crate) const DURATION: u16 = 3;
     pub(crate) const THREAD: u16 = 4;
     pub(crate) const PID: u16 = 5;
+    /// Of all counted calls so far.
+    pub(crate) const COUNT: u16 = 6;
+    pub(crate) const SUM_OF_BYTES: u16 = 7;
+    pub(crate) const SUM_OF_DURATIONS: u16 = 8;
     /// With the word of matches.
-    pub(crate) const WORDS: u16 = 7;
+    pub(crate) const WORDS: u16 = 10;
 
     pub(crate) const CALL: u16 = 0x100;
     pub(crate) const GROUP: u16 = 0x101;
@@ -33,19 +36,20 @@ pub(crate) mod fact {
     pub(crate) const IMAGE: u16 = 0x103;
     pub(crate) const THREADNAME: u16 = 0x104;
     pub(crate) const CGROUP: u16 = 0x105;
+    pub(crate) const PEER: u16 = 0x106;
 }
 
 /// The variables of conditions. D's own words stand for the same as DTrace's.
 #[rustfmt::skip]
 pub static VARIABLES: &[Variable] = &[
-    string("call", fact::CALL, "the system call's name, as in \"read\""),
-    string("group", fact::GROUP, "a group of calls it belongs to, as in \"%file\" (see --call)"),
+    string("call", fact::CALL, "the system call's name, as in \"read\"; or a ring operation's, as in \"ring:read\""),
+    string("group", fact::GROUP, "a group of calls it belongs to, as in \"%file\" (see --call); \"%ring\" for ring operations"),
     number("fd", fact::FD, "the descriptor it works on, of two the one that bytes come from; or -1"),
     string("path", fact::PATH, "the path it is given, or that of its descriptor, as in \"/etc/*\", \"pipe:*\", \"socket:*\"; \
         or \"\""),
     number("errno", fact::ERRNO, "the error it returned, as in ENOENT; 0 where it succeeded"),
     number("bytes", fact::BYTES, "the bytes it moved; 0 where it failed or moves none"),
-    number("duration", fact::DURATION, "its time from entry to return, as in 10ms"),
+    number("duration", fact::DURATION, "its time from entry to return, or from submission to completion, as in 10ms"),
     string("image", fact::IMAGE, "the program's name: as it was executed, or of the file that runs"),
     string("execname", fact::IMAGE, "the same, D's word"),
     number("pid", fact::PID, "the process id"),
@@ -53,6 +57,16 @@ pub static VARIABLES: &[Variable] = &[
     number("tid", fact::THREAD, "the same, D's word"),
     string("threadname", fact::THREADNAME, "the thread's name"),
     string("cgroup", fact::CGROUP, "the path of a control group that the thread is in, as in \"/system.slice/*\""),
+    string("peer", fact::PEER, "what its socket is connected to, as in \"tcp 10.0.0.7:5432\", \"unix /run/*\"; or \"\""),
+];
+
+/// What the condition that ends a watch may ask of all calls that were counted so far, the one that
+/// returns included.
+#[rustfmt::skip]
+pub static AGGREGATIONS: &[Aggregation] = &[
+    Aggregation { function: "count", of: None, fact: fact::COUNT, summary: "the calls counted so far, this one included" },
+    Aggregation { function: "sum", of: Some("bytes"), fact: fact::SUM_OF_BYTES, summary: "the bytes they moved" },
+    Aggregation { function: "sum", of: Some("duration"), fact: fact::SUM_OF_DURATIONS, summary: "the time from their entries to their returns" },
 ];
 
 const fn number(name: &'static str, fact: u16, summary: &'static str) -> Variable {
@@ -66,12 +80,21 @@ const fn string(name: &'static str, fact: u16, summary: &'static str) -> Variabl
 /// Instructions that there is room for in `condition` of `where.bpf.h`.
 pub(crate) const MOST_INSTRUCTIONS: usize = 2040;
 
-/// Which calls are counted, and by what they are grouped. The usual one lets every call pass.
+/// Which calls are counted, which of them ends the watch, and by what they are grouped. The usual one
+/// lets every call pass, and none end anything.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    condition: Option<Condition>,
-    pub(crate) code: Vec<Instruction>,
+    r#where: Option<Compiled>,
+    until: Option<Compiled>,
     pub(crate) by: Grouping,
+}
+
+/// What has been counted so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) count: i64,
+    pub(crate) bytes: i64,
+    pub(crate) duration_ns: i64,
 }
 
 /// What a filter makes of a call by its number.
@@ -99,6 +122,8 @@ pub(crate) struct CallFacts {
     pub(crate) images: Vec<String>,
     pub(crate) threadname: String,
     pub(crate) cgroups: Vec<String>,
+    /// What its socket is connected to.
+    pub(crate) peer: String,
 }
 
 impl Filter {
@@ -107,17 +132,17 @@ impl Filter {
     /// # Errors
     /// What is wrong with the text, and where.
     pub fn new(text: &str) -> Result<Self, Problem> {
-        let mut constants: Vec<(&str, i64)> =
-            errno::all().iter().map(|(number, name)| (*name, i64::from(*number))).collect();
-        constants.extend([("EWOULDBLOCK", 11), ("EDEADLOCK", 35)]);
-        let scope = Scope { variables: VARIABLES, constants: &constants };
-        let condition = compile(text, scope)?;
-        let code = condition.emit(fact::WORDS, MOST_INSTRUCTIONS).map_err(|error| Problem {
-            span: 0..text.len(),
-            message: error.to_string(),
-            advice: String::new(),
-        })?;
-        Ok(Self { condition: Some(condition), code, by: Grouping::default() })
+        Ok(Self { r#where: Some(Compiled::new(text, &[], &[])?), ..Self::default() })
+    }
+
+    /// The same, with a condition on the variables of [`VARIABLES`] and [`AGGREGATIONS`] that ends the
+    /// watch when a call for which it holds has returned. Calls that are not counted end nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn until(self, text: &str) -> Result<Self, Problem> {
+        let until = Compiled::new(text, AGGREGATIONS, self.tests())?;
+        Ok(Self { until: Some(until), ..self })
     }
 
     /// The same, whose calls are grouped by variables of [`VARIABLES`] as well.
@@ -130,42 +155,87 @@ impl Filter {
 
     /// Whether it lets every call pass, and groups none.
     pub fn is_none(&self) -> bool {
-        self.condition.is_none() && self.by.is_none()
+        self.conditions().next().is_none() && self.by.is_none()
     }
 
-    /// Whether the condition needs a fact.
-    pub(crate) fn uses(&self, fact: u16) -> bool {
-        self.condition.as_ref().is_some_and(|condition| condition.uses(fact))
-            || self.by.facts().contains(&fact)
+    /// Whether it may leave calls out.
+    pub(crate) fn restricts(&self) -> bool {
+        self.r#where.is_some()
     }
 
-    /// The strings that are compared, by their bit.
-    pub(crate) fn tests(&self) -> &[StringTest] {
-        self.condition.as_ref().map_or(&[], Condition::tests)
+    /// Whether a call can end the watch.
+    pub(crate) fn ends_watch(&self) -> bool {
+        self.until.is_some()
     }
 
-    /// What is settled for all calls of a name as records have it.
-    pub(crate) fn of_call(&self, name: &str) -> Verdict {
-        let Some(condition) = &self.condition else { return Verdict::All };
-        let plain = plain_name(name);
-        let has_descriptor = descriptor(plain).is_some();
-        let has_path = has_descriptor || !syscalls::paths(plain).is_empty();
-        let known = |fact: u16| match fact {
-            fact::FD if !has_descriptor => Some(-1),
-            fact::BYTES if !syscalls::returns_bytes(plain) => Some(0),
-            _ => None,
-        };
-        let matches = |test: &StringTest| match test.fact {
-            fact::CALL | fact::GROUP => Some(is_of_call(test, name)),
-            fact::PATH if !has_path => Some(test.pattern.matches(b"")),
-            _ => None,
-        };
-        match condition.settled(&known, &matches) {
-            Some(Outcome::True) => Verdict::All,
-            Some(Outcome::False) => Verdict::None,
-            // Divisions by zero are counted, call by call.
-            Some(Outcome::DividedByZero) | None => Verdict::Open,
+    /// The end of the watch by a call, with the sums that the condition asks for.
+    pub(crate) fn ended_by(&self, call: WholeCall, sums: Sums) -> EndedBy {
+        let asked = |fact, sum: i64| self.uses(fact).then_some(sum.cast_unsigned());
+        EndedBy {
+            call,
+            count: asked(fact::COUNT, sums.count),
+            sum_bytes: asked(fact::SUM_OF_BYTES, sums.bytes),
+            sum_duration_ns: asked(fact::SUM_OF_DURATIONS, sums.duration_ns),
         }
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Compiled> {
+        self.r#where.iter().chain(&self.until)
+    }
+
+    /// The instructions of the condition on calls that are counted, and of that which ends the watch.
+    pub(crate) fn code(&self) -> [&[Instruction]; 2] {
+        [&self.r#where, &self.until].map(|one| one.as_ref().map_or(&[][..], |one| &one.code))
+    }
+
+    /// Whether a condition needs a fact, or a group does.
+    pub(crate) fn uses(&self, fact: u16) -> bool {
+        self.conditions().any(|one| one.condition.uses(fact)) || self.by.facts().contains(&fact)
+    }
+
+    /// Whether the condition that ends the watch asks for sums.
+    pub(crate) fn uses_sums(&self) -> bool {
+        AGGREGATIONS.iter().any(|sum| self.uses(sum.fact))
+    }
+
+    /// The strings that are compared, by their bit. The tests of the last condition begin with those
+    /// of the one before.
+    pub(crate) fn tests(&self) -> &[StringTest] {
+        self.conditions().last().map_or(&[], |one| one.condition.tests())
+    }
+
+    /// Whether the calls of a name as records have it are counted.
+    pub(crate) fn of_call(&self, name: &str) -> Verdict {
+        self.r#where.as_ref().map_or(Verdict::All, |one| one.of_call(name))
+    }
+
+    /// Whether a counted call of a name as records have it ends the watch.
+    pub(crate) fn ends_at_call(&self, name: &str) -> Verdict {
+        match (self.of_call(name), &self.until) {
+            (Verdict::None, _) | (_, None) => Verdict::None,
+            (_, Some(until)) => until.of_call(name),
+        }
+    }
+
+    /// Whether the requests by an operation of io_uring are counted.
+    pub(crate) fn of_ring(&self, operation: &str) -> Verdict {
+        self.r#where.as_ref().map_or(Verdict::All, |one| one.of_ring(operation))
+    }
+
+    /// Whether a counted request by it ends the watch.
+    pub(crate) fn ends_at_ring(&self, operation: &str) -> Verdict {
+        match (self.of_ring(operation), &self.until) {
+            (Verdict::None, _) | (_, None) => Verdict::None,
+            (_, Some(until)) => until.of_ring(operation),
+        }
+    }
+
+    /// Bits of the tests of its call that an operation matches.
+    pub(crate) fn ring_bits(&self, operation: &str) -> u64 {
+        let of_ring = |test: &StringTest| {
+            matches!(test.fact, fact::CALL | fact::GROUP) && is_of_ring(test, operation)
+        };
+        bits(self.tests().iter().map(of_ring))
     }
 
     /// Bits of the tests of its call that a call matches.
@@ -181,50 +251,34 @@ impl Filter {
         bits(self.tests().iter().map(|test| test.fact == fact))
     }
 
-    /// Bits of the tests of paths that no path at all passes.
-    pub(crate) fn bits_of_no_path(&self) -> u64 {
-        let passes = |test: &StringTest| test.fact == fact::PATH && test.pattern.matches(b"");
+    /// Bits of the tests of a variable that an empty text passes.
+    pub(crate) fn bits_of_no(&self, fact: u16) -> u64 {
+        let passes = |test: &StringTest| test.fact == fact && test.pattern.matches(b"");
         bits(self.tests().iter().map(passes))
     }
 
-    /// The outcome for a call that returned.
-    pub(crate) fn holds(&self, (abi, number): CallNumber, facts: &CallFacts) -> Outcome {
-        let Some(condition) = &self.condition else { return Outcome::True };
-        let of = |fact: u16| match fact {
-            fact::FD => facts.fd,
-            fact::ERRNO => facts.errno,
-            fact::BYTES => facts.bytes,
-            fact::DURATION => facts.duration_ns,
-            fact::THREAD => facts.thread,
-            _ => facts.pid,
-        };
-        let any = |test: &StringTest, texts: &[String]| {
-            texts.iter().any(|text| test.pattern.matches(text.as_bytes()))
-        };
-        let name = call_name(abi, number);
-        let matches = |test: &StringTest| match test.fact {
-            fact::PATH if facts.paths.is_empty() => test.pattern.matches(b""),
-            fact::PATH => any(test, &facts.paths),
-            fact::IMAGE => any(test, &facts.images),
-            fact::CGROUP => any(test, &facts.cgroups),
-            fact::THREADNAME => test.pattern.matches(facts.threadname.as_bytes()),
-            _ => is_of_call(test, &name),
-        };
-        condition.evaluate(&of, bits(condition.tests().iter().map(matches)))
+    /// Whether a call that returned is counted.
+    pub(crate) fn holds(&self, call: CallNumber, facts: &CallFacts) -> Outcome {
+        let of = |one: &Compiled| one.holds(call, facts, &Sums::default());
+        self.r#where.as_ref().map_or(Outcome::True, of)
     }
 
-    /// A bit for each number of a call for which a verdict is as asked; of both entries.
-    pub(crate) fn calls(&self, is: &dyn Fn(&str, Verdict) -> bool) -> [[u64; 8]; 2] {
-        [Abi::X86_64, Abi::I386].map(|abi| {
-            let mut words = [0u64; 8];
-            for number in 0..512u32 {
-                let name = call_name(abi, number);
-                let is_in = is(&name, self.of_call(&name));
-                words[number as usize / 64] |= u64::from(is_in) << (number % 64);
-            }
-            words
-        })
+    /// Whether a call that is counted ends the watch; the sums have it.
+    pub(crate) fn ends_at(&self, call: CallNumber, facts: &CallFacts, sums: &Sums) -> Outcome {
+        self.until.as_ref().map_or(Outcome::False, |one| one.holds(call, facts, sums))
     }
+}
+
+/// A bit for each number of a call whose name, as records have it, is as asked; of both entries.
+pub(crate) fn calls(is: impl Fn(&str) -> bool) -> [[u64; 8]; 2] {
+    [Abi::X86_64, Abi::I386].map(|abi| {
+        let mut words = [0u64; 8];
+        for number in 0..512u32 {
+            let is_in = is(&call_name(abi, number));
+            words[number as usize / 64] |= u64::from(is_in) << (number % 64);
+        }
+        words
+    })
 }
 
 /// The argument of a call that is the descriptor it works on; also of a call after which that leads
@@ -249,7 +303,7 @@ pub(crate) fn descriptor(name: &str) -> Option<u8> {
 }
 
 /// Whether a call's name, or a group's that it is in, is what a test asks for.
-fn is_of_call(test: &StringTest, name: &str) -> bool {
+pub(crate) fn is_of_call(test: &StringTest, name: &str) -> bool {
     let plain = plain_name(name);
     let matches = |text: &str| test.pattern.matches(text.as_bytes());
     if test.fact == fact::CALL {
@@ -261,7 +315,16 @@ fn is_of_call(test: &StringTest, name: &str) -> bool {
         .any(|group| matches(group.name) || matches(group.name.trim_start_matches('%')))
 }
 
-fn bits(of: impl Iterator<Item = bool>) -> u64 {
+/// The same of an operation of io_uring.
+pub(crate) fn is_of_ring(test: &StringTest, operation: &str) -> bool {
+    let matches = |text: &str| test.pattern.matches(text.as_bytes());
+    match test.fact == fact::CALL {
+        true => matches(&format!("{RING_PREFIX}{operation}")),
+        false => matches(ALL_RINGS) || matches(ALL_RINGS.trim_start_matches('%')),
+    }
+}
+
+pub(crate) fn bits(of: impl Iterator<Item = bool>) -> u64 {
     of.enumerate().map(|(bit, is_set)| u64::from(is_set) << bit).sum()
 }
 
@@ -273,6 +336,31 @@ mod tests {
         Filter::new(text)
             .unwrap_or_else(|problem| panic!("{}", problem.shown_in(text)))
             .of_call(call)
+    }
+
+    #[test]
+    fn a_name_that_nothing_has_is_a_problem_at_its_place() {
+        for (text, name) in [
+            ("call == \"reed\"", "\"reed\""),
+            ("bytes > 1 && call != \"ring:reed\"", "\"ring:reed\""),
+            ("call == \"ring:\"", "\"ring:\""),
+            ("call == \"raed*\" || call == \"read\"", "\"raed*\""),
+            ("group == \"%files\"", "\"%files\""),
+        ] {
+            let problem = Filter::new(text).unwrap_err();
+            assert_eq!(&text[problem.span.clone()], name, "{}", problem.shown_in(text));
+            let until = Filter::new("call == \"read\"").unwrap().until(text).unwrap_err();
+            assert_eq!(until.span, problem.span);
+        }
+        for text in [
+            "call == \"ring:read*\"",
+            "call == \"*(i386)\"",
+            "call == \"syscall_*\"",
+            "group == \"net\" && path == \"reed\"",
+            "group == \"%ring\"",
+        ] {
+            assert!(Filter::new(text).is_ok(), "{text}");
+        }
     }
 
     #[test]
@@ -302,6 +390,65 @@ mod tests {
             assert_eq!(verdict(text, call), expected, "{text} of {call}");
         }
         assert_eq!(Filter::default().of_call("read"), Verdict::All);
+        let all = Filter::default();
+        assert_eq!((all.ends_watch(), all.ends_at_call("read")), (false, Verdict::None));
+    }
+
+    #[test]
+    fn ring_operations_are_settled_as_calls_are() {
+        let verdict = |text: &str, operation: &str| Filter::new(text).unwrap().of_ring(operation);
+        for (text, operation, expected) in [
+            ("call == \"ring:read\"", "read", Verdict::All),
+            ("call == \"ring:read*\"", "readv", Verdict::All),
+            ("call == \"ring:read\"", "write", Verdict::None),
+            ("call == \"read\"", "read", Verdict::None),
+            ("call != \"read\"", "read", Verdict::All),
+            ("group == \"%ring\" && bytes < 512", "read", Verdict::Open),
+            ("group == \"ring\" && bytes < 512", "accept", Verdict::All),
+            ("group == \"%io\"", "read", Verdict::None),
+            ("fd == 5", "nop", Verdict::None),
+            ("fd == 5", "op_99", Verdict::Open),
+            ("path == \"/etc/*\"", "timeout", Verdict::None),
+            ("path == \"/etc/*\"", "openat", Verdict::Open),
+            ("peer == \"tcp *\"", "openat", Verdict::None),
+            ("peer == \"tcp *\"", "connect", Verdict::Open),
+            ("errno == ECANCELED", "nop", Verdict::Open),
+        ] {
+            assert_eq!(verdict(text, operation), expected, "{text} of {operation}");
+        }
+        assert_eq!(Filter::default().of_ring("read"), Verdict::All);
+        let filter = Filter::new("group == \"%ring\"").unwrap();
+        let filter = filter.until("call == \"ring:write\" && errno == EIO").unwrap();
+        assert_eq!(filter.ends_at_ring("write"), Verdict::Open);
+        assert_eq!(filter.ends_at_ring("read"), Verdict::None);
+        assert_eq!(filter.ends_at_call("write"), Verdict::None);
+        assert_eq!((filter.ring_bits("write"), filter.ring_bits("read")), (0b11, 0b01));
+    }
+
+    #[test]
+    fn what_ends_the_watch_is_a_counted_call() {
+        let both = |first: &str, second: &str| Filter::new(first).unwrap().until(second).unwrap();
+        for (counted, ends, call, expected) in [
+            ("call == \"read\"", "call == \"read\"", "read", Verdict::All),
+            ("call == \"read\"", "1", "write", Verdict::None),
+            ("call == \"read\"", "duration > 1ms", "write", Verdict::None),
+            ("bytes > 5", "call == \"read\"", "read", Verdict::All),
+            ("bytes > 5", "count() > 3", "read", Verdict::Open),
+            ("call != \"read\"", "call == \"write\" && count() > 3", "close", Verdict::None),
+        ] {
+            assert_eq!(both(counted, ends).ends_at_call(call), expected, "{counted} {ends} {call}");
+        }
+        assert!(both("bytes > 5", "sum(duration) > 3s").uses_sums());
+        assert!(!both("bytes > 5", "duration > 3s").uses_sums());
+        let filter = both("path == \"/a\"", "path == \"/b\" || sum(bytes) == 7");
+        assert_eq!(filter.tests().len(), 2);
+        let facts = CallFacts { paths: vec!["/a".to_owned()], ..CallFacts::default() };
+        let sums = Sums { bytes: 7, ..Sums::default() };
+        let read = (Abi::X86_64, 0);
+        assert_eq!(filter.holds(read, &facts), Outcome::True);
+        assert_eq!(filter.ends_at(read, &facts, &sums), Outcome::True);
+        assert_eq!(filter.ends_at(read, &facts, &Sums::default()), Outcome::False);
+        assert!(Filter::new("count() > 3").unwrap_err().to_string().contains("unknown function"));
     }
 
     #[test]

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use iotomy_record::calls::GROUPS;
+use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_record::{Group, Groups, Key};
 
 use crate::filter::{CallFacts, VARIABLES, fact};
-use crate::naming::{call_name, error_name, plain_name};
-use crate::tally::CallNumber;
+use crate::naming::{error_name, plain_name};
 
 /// Most variables: as many as `struct by_key` of `where.h` has words.
 pub(crate) const MOST_KEYS: usize = 4;
@@ -52,20 +51,21 @@ impl Grouping {
         &self.facts
     }
 
-    /// The keys of a call: one, or one for each of its groups.
-    pub(crate) fn keys(&self, call: CallNumber, value: &dyn Fn(u16) -> Key) -> Vec<Vec<Key>> {
-        let name = call_name(call.0, call.1);
-        let plain = plain_name(&name);
+    /// The keys of a call, or of a ring operation, by its name: one, or one for each of its groups.
+    pub(crate) fn keys(&self, name: &str, value: &dyn Fn(u16) -> Key) -> Vec<Vec<Key>> {
+        let plain = plain_name(name);
         let key = |group: &str| {
             let values = self.facts.iter().map(|known| match *known {
-                fact::CALL => Key::Text(name.clone()),
+                fact::CALL => Key::Text(name.to_owned()),
                 fact::GROUP => Key::Text(group.to_owned()),
                 other => value(other),
             });
             values.collect()
         };
         let groups = GROUPS.iter().filter(|group| group.calls.contains(&plain));
-        let groups: Vec<&str> = groups.map(|group| group.name).collect();
+        let groups = groups.map(|group| group.name);
+        let of_ring = name.starts_with(RING_PREFIX).then_some(ALL_RINGS);
+        let groups: Vec<&str> = groups.chain(of_ring).collect();
         match self.facts.contains(&fact::GROUP) && !groups.is_empty() {
             true => groups.into_iter().map(key).collect(),
             false => vec![key("")],
@@ -85,6 +85,7 @@ impl Grouping {
             fact::PATH => text(&facts.paths),
             fact::IMAGE => text(&facts.images),
             fact::THREADNAME => Key::Text(facts.threadname.clone()),
+            fact::PEER => Key::Text(facts.peer.clone()),
             _ => {
                 let below = facts.cgroups.iter().find(|path| *path != "/");
                 Key::Text(below.or(facts.cgroups.first()).cloned().unwrap_or_default())
@@ -143,8 +144,6 @@ impl GroupBook {
 
 #[cfg(test)]
 mod tests {
-    use iotomy_sys::syscalls::Abi;
-
     use super::*;
 
     fn by(names: &[&str]) -> Result<Grouping, String> {
@@ -154,16 +153,18 @@ mod tests {
     #[test]
     fn a_call_has_a_key_for_each_of_its_groups() {
         let facts = CallFacts { bytes: 700, errno: 2, ..CallFacts::default() };
-        let keys = |names: &[&str], number| {
-            by(names).unwrap().keys((Abi::X86_64, number), &|one| Grouping::value(one, &facts))
+        let keys = |names: &[&str], call| {
+            by(names).unwrap().keys(call, &|one| Grouping::value(one, &facts))
         };
         let text = |text: &str| Key::Text(text.to_owned());
-        assert_eq!(keys(&["call", "bytes"], 0), [[text("read"), Key::Number(512)]]);
+        assert_eq!(keys(&["call", "bytes"], "read"), [[text("read"), Key::Number(512)]]);
         assert_eq!(
-            keys(&["errno", "group"], 45),
+            keys(&["errno", "group"], "recvfrom"),
             [[text("ENOENT"), text("%io")], [text("ENOENT"), text("%net")]]
         );
-        assert_eq!(keys(&["group"], 39), [[text("")]]);
+        assert_eq!(keys(&["group"], "getpid"), [[text("")]]);
+        let of_ring = keys(&["call", "group"], "ring:read");
+        assert_eq!(of_ring, [[text("ring:read"), text("%ring")]]);
     }
 
     #[test]

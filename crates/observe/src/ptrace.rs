@@ -4,7 +4,8 @@
 //! It owns the tracing of a tree and not the meaning of the numbers; counting is in
 //! [`crate::tally`]. Its parts: [`tracer`] is the two threads of a watch, [`session`] the tracer's
 //! loop, [`stops`] the meaning of each stop, [`tracees`] the traced tasks, [`procfs`] the facts
-//! from `/proc`, [`calibrate`] the overhead.
+//! from `/proc`, [`sockets`] a look at a socket, [`peers`], [`connections`] and [`peer_texts`] what
+//! sockets are connected to, [`calibrate`] the overhead.
 //!
 //! The one invariant: the command is a child of the thread that requested the watch and is traced
 //! by another, which ends with the watch. So however the watch ends, the command goes on, and can
@@ -15,9 +16,13 @@
 //! ones, whose stops could not be delivered.
 
 mod calibrate;
+mod connections;
 mod filtered;
+mod peer_texts;
+mod peers;
 mod procfs;
 mod session;
+mod sockets;
 mod stops;
 mod tracees;
 mod tracer;
@@ -27,10 +32,13 @@ use std::time::Instant;
 
 use iotomy_record::{Exit, ObserverUse};
 use iotomy_sys::launch::{self, Command, HeldChild, LaunchError};
+use iotomy_sys::probe::ptrace::copy_descriptor;
 use iotomy_sys::thread_wake::ThreadWake;
 
 use crate::cache;
 use crate::capacity::Limits;
+use crate::clock::nanoseconds;
+use crate::filter::fact;
 use crate::interrupts::Interrupts;
 use crate::price::{Price, Range, Work};
 use crate::{
@@ -48,7 +56,7 @@ static DECLARATION: Declaration = Declaration {
     name: "ptrace",
     summary: "stops every call at entry and exit; needs no privilege, with an overhead of \
         thousands of ns a call",
-    description: "PTRACE_SEIZE attaches to every thread of the tree, and each stops at the entry and exit of every system call, where PTRACE_GET_SYSCALL_INFO identifies the call. Counts, errors, bytes and returned values are exact. Times are inflated by two stops a call; on-CPU time, blocked time and run queue delay cannot be separated, so there is no ledger.\nA set-user-id program that a user other than root runs has no extra privilege, as under any debugger. Attaching fails for a process that is already traced or that forbids it (prctl PR_SET_DUMPABLE). Attaching interrupts the calls of the threads: most restart unnoticed, a few (epoll_wait, semop, reads from inotify) return EINTR. Tasks created with CLONE_UNTRACED are not followed.",
+    description: "PTRACE_SEIZE attaches to every thread of the tree, and each stops at the entry and exit of every system call, where PTRACE_GET_SYSCALL_INFO identifies the call. Counts, errors, bytes and returned values are exact. Times are inflated by two stops a call; on-CPU time, blocked time and run queue delay cannot be separated, so there is no ledger. What sockets are connected to is read from copies of their descriptors (pidfd_getfd, Linux 5.6).\nA set-user-id program that a user other than root runs has no extra privilege, as under any debugger. Attaching fails for a process that is already traced or that forbids it (prctl PR_SET_DUMPABLE). Attaching interrupts the calls of the threads: most restart unnoticed, a few (epoll_wait, semop, reads from inotify) return EINTR. Tasks created with CLONE_UNTRACED are not followed.",
     privilege: "none for commands and processes of the same user, if kernel.yama.ptrace_scope and \
         seccomp allow it; CAP_SYS_PTRACE for those of others",
     times_inflated: true,
@@ -76,6 +84,17 @@ impl Observer for Ptrace {
         request: &Request,
         viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError> {
+        if request.filter.uses(fact::PEER)
+            && let Err(refusal) = copy_descriptor()
+        {
+            return Err(ObserveError::Unsupported {
+                observer: DECLARATION.name,
+                reason: format!(
+                    "it cannot find out what sockets are connected to (`peer`): {refusal}"
+                ),
+                remedy: "use the observer bpf, or leave out `peer`".to_owned(),
+            });
+        }
         match &request.target {
             Target::Command(command) => watch_command(request, command, viewer),
             Target::Running(selection) if selection.is_open_ended() => Err(ObserveError::Target {
@@ -157,7 +176,7 @@ fn watch_command(
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| trace(&command, request, flags))
         .map_err(ObserveError::system("start a thread"))?;
-    let (seen, began) = match attempt {
+    let (mut seen, began) = match attempt {
         Attempt::Seen { seen, began } => (*seen, began),
         Attempt::Launch(error) => return Err(error.into()),
         Attempt::Refused(error) => {
@@ -165,6 +184,7 @@ fn watch_command(
             (SessionResult::nothing(exit), Instant::now())
         }
     };
+    show_end(viewer.as_deref_mut(), &mut seen);
     command.exit = seen.exit;
     if command.exit.is_none() {
         command.exit = tracer::outlive(command.pid, &interrupts, viewer);
@@ -174,18 +194,19 @@ fn watch_command(
     if let Some(held) = command.held.take_if(|_| command.exit.is_some()) {
         held.outcome()?;
     }
-    let startup_ns = tracees::nanoseconds(called, began);
+    let startup_ns = nanoseconds(called, began);
     let watching = Watching { cost, startup_ns, limits };
     Ok(observation(request, seen, began, command.exit, watching))
 }
 
 /// The tracer thread of a command.
 fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
-    let session = match Session::launcher(command.pid, request) {
+    let mut session = match Session::launcher(command.pid, request) {
         Ok(session) => session,
         Err(error) => return Attempt::Refused(error),
     };
     let began = Instant::now();
+    session.began = began;
     if let Some(Err(error)) = command.held.as_ref().map(HeldChild::start_command) {
         return Attempt::Launch(error);
     }
@@ -234,17 +255,19 @@ fn watch_processes(
         interrupts: Some(&interrupts),
         command: None,
         duration: request.duration,
-        viewer,
+        viewer: viewer.as_deref_mut(),
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| {
-        let session = Session::running(&selection, request)?;
-        let began = Instant::now();
+        let mut session = Session::running(&selection, request)?;
+        session.began = Instant::now();
+        let began = session.began;
         Ok((session.run(flags), began))
     });
-    let (seen, began) = attempt
+    let (mut seen, began) = attempt
         .map_err(ObserveError::system("start a thread"))?
         .map_err(|(pid, source)| ObserveError::Attach { pid, source })?;
-    let startup_ns = tracees::nanoseconds(called, began);
+    show_end(viewer, &mut seen);
+    let startup_ns = nanoseconds(called, began);
     let watching = Watching { cost, startup_ns, limits };
     Ok(Observation { unwatched_children, ..observation(request, seen, began, None, watching) })
 }
@@ -256,8 +279,17 @@ fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: Option<u32>) {
             observer: DECLARATION.name,
             times_inflated: DECLARATION.times_inflated,
             cost_range_ns: cost.ends(),
+            sees_rings: false,
             pid,
         });
+    }
+}
+
+/// Shows the viewer the counts for the last time.
+fn show_end(viewer: OptionalViewer<'_>, seen: &mut SessionResult) {
+    if let (Some(viewer), Some(last)) = (viewer, seen.last.take()) {
+        let mut last = Some(last);
+        viewer.end(&mut || Ok(last.take()));
     }
 }
 
@@ -275,12 +307,17 @@ fn observation(
     exit: Option<Exit>,
     watching: Watching,
 ) -> Observation {
-    let mut rows = seen.tally.into_rows(request);
+    let mut ended_by = seen.ended_by;
+    let mut rows = seen.tally.into_rows(request, ended_by.as_mut().map(|end| &mut end.call));
     cache::note_end(&mut rows.files);
-    let wall_ns = tracees::nanoseconds(began, seen.ended);
+    let lost_connections = seen.connections.as_ref().map_or(0, |book| book.lost);
+    let connections = connections::rows(seen.connections, &mut rows);
+    let wall_ns = nanoseconds(began, seen.ended);
     // One thread serves all stops, one after another: they take no longer than the watch.
     let calls = rows.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
-    let work = Work { calls: calls.fold(0, u64::saturating_add), switches: 0, passed_ns: wall_ns };
+    let calls_left_out = rows.calls_left_out.saturating_add(seen.left_out);
+    let calls = calls.fold(calls_left_out, u64::saturating_add);
+    let work = Work { calls, switches: 0, passed_ns: wall_ns };
     let price = Price { call: watching.cost, ..Price::default() };
     let cost = price.of_a_call(work);
     Observation {
@@ -296,7 +333,12 @@ fn observation(
             incomplete_calls: rows.incomplete_calls,
             lost_files: 0,
             lost_paths: rows.lost_paths,
+            lost_connections,
+            sees_rings: Some(false),
+            lost_requests: 0,
             divided_by_zero: seen.divided_by_zero,
+            end_divided_by_zero: seen.end_divided_by_zero,
+            calls_left_out: request.is_restricted().then_some(calls_left_out),
             times_inflated: DECLARATION.times_inflated,
             startup_ns: watching.startup_ns,
         },
@@ -304,7 +346,10 @@ fn observation(
         calls: rows.calls,
         files: rows.files,
         paths: rows.paths,
+        connections,
+        ring_operations: Vec::new(),
         slowest: rows.slowest,
+        ended_by,
         by: seen.groups,
         ledger: Vec::new(),
         threads: rows.threads,
@@ -367,10 +412,13 @@ mod tests {
             duration: None,
             files: true,
             paths: false,
+            peers: false,
             threads: false,
             slowest: 0,
             calls: None,
+            ring_operations: None,
             filter: crate::Filter::default(),
+            forgets: false,
             rows: Request::ROWS,
         };
         let seen = Ptrace.watch_before(&request, Some(&mut Hasty)).unwrap();

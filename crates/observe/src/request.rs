@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use iotomy_record::{
-    Call, CpuCapacity, Exit, FileUse, Groups, LedgerRow, ObserverUse, PathUse, Process, Running,
-    Thread, WholeCall,
+    Call, Connection, CpuCapacity, EndedBy, Exit, FileUse, Groups, LedgerRow, ObserverUse, PathUse,
+    Process, RingOperation, Running, Thread, WholeCall,
 };
 use iotomy_sys::launch::Command;
 
-use crate::filter::{Filter, Verdict};
+use crate::filter::{Filter, Verdict, calls};
 use crate::naming::plain_name;
+use crate::ring_names;
 use crate::selection::Selection;
 
 /// The target of a watch.
@@ -44,14 +45,22 @@ pub struct Request {
     pub files: bool,
     /// Whether to count by path, where calls are given one.
     pub paths: bool,
+    /// Whether to count connections by peer, with their files.
+    pub peers: bool,
     /// Whether to count by thread.
     pub threads: bool,
     /// How many of the slowest calls to keep whole, at most [`Request::MOST_SLOW`].
     pub slowest: u32,
     /// The calls to report; `None` for all. The ledger covers all calls in any case.
     pub calls: Option<BTreeSet<String>>,
+    /// The operations of io_uring to report; `None` for all.
+    pub ring_operations: Option<BTreeSet<String>>,
     /// Of these, the ones to count, one by one.
     pub filter: Filter,
+    /// Whether the watch forgets what ended once snapshots have shown it, so that its memory does not
+    /// grow with its length; what an observation has is less then. Only an observer that has no bound
+    /// of its own does.
+    pub forgets: bool,
     /// The largest number of rows of a bounded table; rows that find no room are counted as lost.
     pub rows: u32,
 }
@@ -67,6 +76,41 @@ impl Request {
     pub fn wants(&self, name: &str) -> bool {
         self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)))
             && self.filter.of_call(name) != Verdict::None
+    }
+
+    /// Whether the operation `name` of io_uring is to be reported.
+    pub(crate) fn wants_ring_operation(&self, name: &str) -> bool {
+        self.ring_operations.as_ref().is_none_or(|operations| operations.contains(name))
+            && self.filter.of_ring(name) != Verdict::None
+    }
+
+    /// Whether any operation of io_uring is. One without a name is one among those that have none.
+    pub(crate) fn wants_rings(&self) -> bool {
+        match &self.ring_operations {
+            Some(operations) => operations.iter().any(|name| self.wants_ring_operation(name)),
+            None => self.possible_operations().any(|name| self.wants_ring_operation(name)),
+        }
+    }
+
+    /// Those that are known, and one that is not.
+    fn possible_operations(&self) -> impl Iterator<Item = &'static str> {
+        ring_names::ring_operations().chain(["op_255"])
+    }
+
+    /// Whether there are calls that are not counted.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.calls.is_some() || self.filter.restricts()
+    }
+
+    /// Whether there is a call that can end the watch, or a ring operation.
+    pub fn can_be_ended(&self) -> bool {
+        let can_end =
+            |name: &str| self.wants(name) && self.filter.ends_at_call(name) != Verdict::None;
+        let ring_can_end = |name: &str| {
+            self.wants_ring_operation(name) && self.filter.ends_at_ring(name) != Verdict::None
+        };
+        calls(can_end).into_iter().flatten().any(|word| word != 0)
+            || self.possible_operations().any(ring_can_end)
     }
 }
 
@@ -89,8 +133,14 @@ pub struct Observation {
     pub files: Vec<FileUse>,
     /// One entry a program image, call, outcome and path.
     pub paths: Vec<PathUse>,
+    /// One entry a program image, role and peer.
+    pub connections: Vec<Connection>,
+    /// One entry a program image and operation of io_uring.
+    pub ring_operations: Vec<RingOperation>,
     /// The calls that took longest, the longest first.
     pub slowest: Vec<WholeCall>,
+    /// The call that ended the watch, if one did.
+    pub ended_by: Option<EndedBy>,
     /// Calls by the values of some variables, where they were to be grouped.
     pub by: Option<Groups>,
     /// One entry a program image, or none.
@@ -119,7 +169,12 @@ impl Observation {
                 incomplete_calls: 0,
                 lost_files: 0,
                 lost_paths: 0,
+                lost_connections: 0,
+                sees_rings: None,
+                lost_requests: 0,
                 divided_by_zero: 0,
+                end_divided_by_zero: 0,
+                calls_left_out: None,
                 times_inflated: false,
                 startup_ns: 0,
             },
@@ -127,7 +182,10 @@ impl Observation {
             calls: Vec::new(),
             files: Vec::new(),
             paths: Vec::new(),
+            connections: Vec::new(),
+            ring_operations: Vec::new(),
             slowest: Vec::new(),
+            ended_by: None,
             by: None,
             ledger: Vec::new(),
             threads: Vec::new(),

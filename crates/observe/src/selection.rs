@@ -1,10 +1,9 @@
 //! Which running processes are watched.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use iotomy_d::Glob;
-use iotomy_host::Cgroup;
+use iotomy_host::{Cgroup, kernel_text};
 use iotomy_record::Running;
 
 use crate::ObserveError;
@@ -102,7 +101,7 @@ impl Selection {
         if self.cgroups.is_empty() {
             return false;
         }
-        let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let memberships = kernel_text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         memberships.lines().any(|line| {
             let mut fields = line.splitn(3, ':');
             let (Some(hierarchy), Some(path)) = (fields.next(), fields.nth(1)) else {

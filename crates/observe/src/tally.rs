@@ -23,6 +23,13 @@ use crate::threads::{ThreadBook, Threads};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ImageId(usize);
 
+impl ImageId {
+    /// Of the image that was the nth to begin.
+    pub(crate) fn from_place(place: usize) -> Self {
+        Self(place)
+    }
+}
+
 /// A system call as the kernel knows it.
 pub(crate) type CallNumber = (Abi, u32);
 
@@ -67,7 +74,7 @@ pub(crate) struct Tally {
     paths: usize,
     lost_paths: u64,
     slowest: Slowest,
-    /// The state of regular files when they were first met.
+    /// The state of regular files and of sockets when they were first met.
     met: BTreeMap<FileRef, FileUse>,
     /// The CPUs on which threads might run that left their images, a bit each.
     allowed_cpus: Vec<u64>,
@@ -111,6 +118,8 @@ pub(crate) struct Rows {
     pub(crate) slowest: Vec<WholeCall>,
     pub(crate) incomplete_calls: u64,
     pub(crate) lost_events: u64,
+    /// Calls of those that are not asked for.
+    pub(crate) calls_left_out: u64,
 }
 
 /// Of an image that found no room.
@@ -287,10 +296,15 @@ impl Tally {
 
     /// Whether this is a regular file that was not met before.
     pub(crate) fn is_new(&self, file: &FileRef) -> bool {
-        file.kind == FileKind::File && !self.met.contains_key(file)
+        file.kind == FileKind::File && !self.is_met(file)
     }
 
-    /// Notes the state of a regular file at its first use, with nothing counted.
+    /// Whether a file was noted.
+    pub(crate) fn is_met(&self, file: &FileRef) -> bool {
+        self.met.contains_key(file)
+    }
+
+    /// Notes the state of a regular file, or of a socket, at its first use, with nothing counted.
     pub(crate) fn note_file(&mut self, file: FileRef, as_it_is: FileUse) {
         self.met.insert(file, as_it_is);
     }
@@ -346,17 +360,26 @@ impl Tally {
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
     }
 
+    /// Whether the calls of an image are counted.
+    pub(crate) fn has_room_for(&self, image: ImageId) -> bool {
+        image != NOWHERE
+    }
+
     /// Whether a call that took so long is to be kept whole.
     pub(crate) fn is_slow(&self, image: ImageId, wall_ns: u64) -> bool {
-        image != NOWHERE && self.slowest.admits(wall_ns)
+        self.has_room_for(image) && self.slowest.admits(wall_ns)
     }
 
     /// Keeps a call whole, which is one of `image`.
     pub(crate) fn keep_slow(&mut self, image: ImageId, call: WholeCall) {
+        let call = self.of_image(image, call);
+        self.slowest.keep(call);
+    }
+
+    /// A call with the process that made it. Until the end, an image's place stands for its number.
+    pub(crate) fn of_image(&self, image: ImageId, call: WholeCall) -> WholeCall {
         let Process { pid, exec, .. } = self.process(image);
-        // Until the end, an image's place stands for its number.
-        let (pid, exec, image) = (*pid, exec.clone(), image.0 as u32);
-        self.slowest.keep(WholeCall { pid, exec, image, ..call });
+        WholeCall { pid: *pid, exec: exec.clone(), image: image.0 as u32, ..call }
     }
 
     /// A thread of the image used this much.
@@ -436,8 +459,9 @@ impl Tally {
         image.0
     }
 
-    /// The record's rows: images in the order they began, their calls by time, largest first.
-    pub(crate) fn into_rows(self, request: &Request) -> Rows {
+    /// The record's rows: images in the order they began, their calls by time, largest first. The call
+    /// that ended the watch gets the number of its image.
+    pub(crate) fn into_rows(self, request: &Request, ended_by: Option<&mut WholeCall>) -> Rows {
         let mut rows = Rows {
             processes: Vec::with_capacity(self.images.len()),
             calls: Vec::new(),
@@ -449,10 +473,11 @@ impl Tally {
             slowest: self.slowest.into_calls(),
             incomplete_calls: self.headless_calls,
             lost_events: self.lost_events,
+            calls_left_out: 0,
         };
         let names = self.images.iter().map(|one| (one.process.pid, one.process.exec.as_str()));
         let numbers = numbers(&names.collect::<Vec<_>>());
-        for call in &mut rows.slowest {
+        for call in rows.slowest.iter_mut().chain(ended_by) {
             call.image = numbers.get(call.image as usize).copied().unwrap_or(0);
         }
         let mut threads = self.threads.map(Threads::into_images).unwrap_or_default();
@@ -464,7 +489,11 @@ impl Tally {
             image.files.values_mut().for_each(|row| row.image = number);
             let mut counted: Vec<CountedRow> = image.calls.into_values().collect();
             counted.iter_mut().for_each(|call| call.row.image = number);
-            counted.retain(|call| request.wants(&call.row.syscall));
+            counted.retain(|call| {
+                let is_wanted = request.wants(&call.row.syscall);
+                rows.calls_left_out += if is_wanted { 0 } else { call.row.calls };
+                is_wanted
+            });
             let open = counted.iter().filter(|call| !call.never_returns);
             rows.incomplete_calls +=
                 open.map(|call| call.row.in_flight.saturating_sub(call.unseen)).sum::<u64>();
@@ -535,105 +564,5 @@ impl Usage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Target;
-
-    fn everything() -> Request {
-        Request {
-            target: Target::Machine,
-            wait: false,
-            duration: None,
-            files: true,
-            paths: true,
-            threads: false,
-            slowest: 2,
-            calls: None,
-            filter: crate::Filter::default(),
-            rows: 64,
-        }
-    }
-
-    #[test]
-    fn images_beyond_the_room_there_is_are_lost_with_their_calls() {
-        let mut tally = Tally::with_room(2, 0);
-        let image = |pid| Process { pid, exec: "dd".into(), threads: 1, ..Process::default() };
-        let first = tally.begin(image(1));
-        let second = tally.begin_forked(image(2));
-        let third = tally.begin_after(second, image(2));
-        for image in [first, third] {
-            tally.returned(image, READ, Ok(1), 1);
-            tally.unfinished(image, EXIT_GROUP, 1);
-            tally.add_thread(image);
-        }
-        assert_eq!(tally.process(third).exec, "?");
-        let rows = tally.into_rows(&everything());
-        assert_eq!(rows.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(rows.calls.iter().map(|call| call.calls).sum::<u64>(), 1);
-        assert_eq!(rows.lost_events, 3, "the image and its two calls");
-    }
-
-    fn tally() -> (Tally, ImageId) {
-        let mut tally = Tally::with_room(64, 0);
-        let process = Process { pid: 5, exec: "dd".into(), threads: 1, ..Process::default() };
-        let image = tally.begin(process);
-        (tally, image)
-    }
-
-    const READ: CallNumber = (Abi::X86_64, 0);
-    const EXIT_GROUP: CallNumber = (Abi::X86_64, 231);
-
-    #[test]
-    fn a_call_that_returned_is_in_every_column_and_distribution() {
-        let (mut tally, image) = tally();
-        tally.returned(image, READ, Ok(8192), 1000);
-        tally.returned(image, READ, Ok(0), 10);
-        tally.returned(image, READ, Err(9), 30);
-        tally.returned(image, READ, Err(4000), 30);
-        let rows = tally.into_rows(&everything());
-        let call = &rows.calls[0];
-        assert_eq!((call.pid, &*call.exec, &*call.syscall), (5, "dd", "read"));
-        assert_eq!((call.calls, call.errors, call.bytes, call.in_flight), (4, 2, 8192, 0));
-        assert_eq!((call.wall_ns, call.max_ns, call.wall_log2.total()), (1070, 1000, 4));
-        assert_eq!((call.return_log2.zero, call.return_log2.buckets[13]), (1, 1));
-        assert_eq!(call.error_kinds["EBADF"], 1);
-        assert_eq!(call.error_kinds["errno_4000"], 1);
-    }
-
-    #[test]
-    fn a_call_that_did_not_return_is_in_flight_and_in_no_distribution() {
-        let (mut tally, image) = tally();
-        tally.unfinished(image, READ, 500);
-        tally.unfinished(image, EXIT_GROUP, 1);
-        tally.headless();
-        let rows = tally.into_rows(&everything());
-        assert_eq!(rows.incomplete_calls, 2, "exit_group is not incomplete");
-        for call in &rows.calls {
-            assert_eq!((call.calls, call.in_flight, call.wall_log2.total()), (0, 1, 0));
-        }
-    }
-
-    #[test]
-    fn only_calls_asked_for_are_reported_and_the_longest_come_first() {
-        let (mut tally, image) = tally();
-        tally.returned(image, READ, Ok(1), 1);
-        tally.returned(image, (Abi::X86_64, 1), Ok(1), 5);
-        tally.returned(image, (Abi::I386, 20), Ok(1), 3);
-        tally.returned(image, (Abi::X86_64, 39), Ok(1), 9);
-        let mut request = everything();
-        request.calls = Some(["read", "write", "getpid"].map(String::from).into());
-        let names = |rows: Rows| rows.calls.into_iter().map(|c| c.syscall).collect::<Vec<_>>();
-        assert_eq!(names(tally.into_rows(&request)), ["getpid", "write", "getpid(i386)", "read"]);
-    }
-
-    #[test]
-    fn files_are_counted_by_what_they_are() {
-        let (mut tally, image) = tally();
-        let zero = FileRef { kind: FileKind::Char, path: "/dev/zero".into() };
-        tally.moved(image, zero.clone(), Direction::Read, 10);
-        tally.moved(image, zero.clone(), Direction::Read, 5);
-        tally.moved(image, zero, Direction::Write, 0);
-        let file = &tally.into_rows(&everything()).files[0];
-        assert_eq!((file.read_calls, file.read_bytes, file.write_calls), (2, 15, 1));
-    }
-}
+#[path = "tally_tests.rs"]
+mod tests;

@@ -19,6 +19,8 @@ pub struct WatchStart {
     /// The overhead that watching adds to a call, from the cheapest to the most expensive call, in
     /// ns.
     pub cost_range_ns: [f64; 2],
+    /// Whether it sees what io_uring does.
+    pub sees_rings: bool,
     /// The process the watch is about, if it is about one.
     pub pid: Option<u32>,
 }
@@ -32,8 +34,8 @@ pub enum ViewerRequest {
     End,
 }
 
-/// Takes a snapshot of the counts, or returns why it cannot.
-pub type TakeSnapshot<'a> = dyn FnMut() -> Result<Snapshot, String> + 'a;
+/// Takes a snapshot of the counts, or returns why it cannot; `None` where the watch is over.
+pub type TakeSnapshot<'a> = dyn FnMut() -> Result<Option<Snapshot>, String> + 'a;
 
 /// The viewer, if any.
 pub type OptionalViewer<'a> = Option<&'a mut (dyn Viewer + 'static)>;
@@ -53,6 +55,12 @@ pub trait Viewer {
     /// Called when a waker is readable, when the deadline has passed, and from time to time. `look`
     /// is `None` when the watch is over and only the command is still waited for.
     fn update(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest;
+
+    /// Called once when the watch ends, before anything is taken down: the last time that the counts
+    /// can be seen.
+    fn end(&mut self, look: &mut TakeSnapshot<'_>) {
+        let _ = look;
+    }
 
     /// A signal came to this process, and is passed on to the command or ends the watch.
     fn on_signal(&mut self, signal: i32);

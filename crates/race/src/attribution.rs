@@ -73,11 +73,16 @@ fn side_by_side(trace: &Trace) -> f64 {
     (active / trace.wall_ns.max(1) as f64).max(1.0)
 }
 
+/// The threads that io_uring makes in a process.
+const WORKERS: &str = "io_uring threads";
+
 /// One part of a side's time.
 #[derive(Debug, Default, Clone, Copy)]
 struct TimeShare {
     ns: f64,
     count: u64,
+    /// Of operations of io_uring.
+    bytes: u64,
     /// The most that watching may have added.
     price: f64,
 }
@@ -104,26 +109,31 @@ impl Side {
         if trace.observer.times_inflated || trace.ledger.is_empty() {
             // Times of such a run are the observer's: what it can tell is how often.
             for call in &trace.calls {
-                let part = side.part(TermKind::Syscall, &call.syscall);
+                let part = side.share(TermKind::Syscall, &call.syscall);
                 part.count = part.count.saturating_add(call.calls);
                 part.price += most(trace) * call.calls as f64;
             }
             return Some(side);
         }
         side.add_cpu(trace, harness);
+        side.add_rings(trace);
+        if metric == Metric::Cpu {
+            let workers = trace.ledger.iter().map(|row| row.worker_ns as f64).sum();
+            side.share(TermKind::Workers, WORKERS).ns = workers;
+        }
         if metric == Metric::Wall {
             side.add_waits(trace);
             let startups: Vec<f64> =
                 contender.runs.iter().map(|run| run.startup_ns as f64).collect();
             side.add_overlap(trace);
             let startup = iotomy_stats::median(&startups).unwrap_or(0.0);
-            side.part(TermKind::Startup, "start-up").ns = startup;
+            side.share(TermKind::Startup, "start-up").ns = startup;
         }
         side.traced_ns = side.parts.values().map(|part| part.ns).sum();
         Some(side)
     }
 
-    fn part(&mut self, kind: TermKind, name: &str) -> &mut TimeShare {
+    fn share(&mut self, kind: TermKind, name: &str) -> &mut TimeShare {
         self.parts.entry((kind, name.to_owned())).or_default()
     }
 
@@ -139,7 +149,7 @@ impl Side {
         for call in &trace.calls {
             let entered = call.calls.saturating_add(call.in_flight);
             let inside = cost * INSIDE * entered as f64;
-            let part = self.part(TermKind::Syscall, &call.syscall);
+            let part = self.share(TermKind::Syscall, &call.syscall);
             part.count = part.count.saturating_add(entered);
             part.ns += (call.on_cpu_ns.unwrap_or(0) as f64 - inside).max(0.0);
             part.ns += crossing * entered as f64;
@@ -148,10 +158,22 @@ impl Side {
         let user = user - crossings;
         let faults: u64 = trace.processes.iter().map(|process| process.minor_faults).sum();
         let in_faults = (faults as f64 * harness.fault_ns.unwrap_or(0.0)).min(user);
-        *self.part(TermKind::Faults, "page faults") =
-            TimeShare { ns: in_faults, count: faults, price: 0.0 };
-        *self.part(TermKind::User, "user") =
-            TimeShare { ns: user - in_faults, count: 0, price: most(trace) * calls(trace) as f64 };
+        *self.share(TermKind::Faults, "page faults") =
+            TimeShare { ns: in_faults, count: faults, ..TimeShare::default() };
+        let price = most(trace) * calls(trace) as f64;
+        *self.share(TermKind::User, "user") =
+            TimeShare { ns: user - in_faults, price, ..TimeShare::default() };
+    }
+
+    /// Requests to io_uring. Their times are no part of the sum: while a request is in flight, threads run, or
+    /// wait in a call, and those times are terms. What io_uring's own threads run is beside those of the
+    /// program, as CPU time that is counted with the process, and as wall time in which it waits or goes on.
+    fn add_rings(&mut self, trace: &Trace) {
+        for row in &trace.ring_operations {
+            let part = self.share(TermKind::Ring, &row.op);
+            part.count = part.count.saturating_add(row.submitted);
+            part.bytes = part.bytes.saturating_add(row.bytes);
+        }
     }
 
     /// Blocked time and run queue delay.
@@ -167,7 +189,7 @@ impl Side {
                 continue;
             }
             if blocked > 0.0 {
-                let part = self.part(TermKind::Blocked, &call.syscall);
+                let part = self.share(TermKind::Blocked, &call.syscall);
                 part.ns += blocked;
                 part.count = part.count.saturating_add(call.calls);
             }
@@ -175,10 +197,10 @@ impl Side {
         let blocked: f64 = trace.ledger.iter().map(|row| row.blocked_ns as f64).sum();
         let elsewhere = (blocked - in_calls).max(0.0);
         if elsewhere > 0.0 {
-            self.part(TermKind::Blocked, "page faults").ns = elsewhere;
+            self.share(TermKind::Blocked, "page faults").ns = elsewhere;
         }
         let runnable: f64 = trace.ledger.iter().map(|row| row.runnable_ns as f64).sum();
-        self.part(TermKind::Runnable, "run queue delay").ns = runnable;
+        self.share(TermKind::Runnable, "run queue delay").ns = runnable;
     }
 
     /// Time that concurrent threads count twice.
@@ -189,7 +211,7 @@ impl Side {
             trace.processes.iter().map(|process| process.pid).collect();
         if pids.len() > 1 || threads > images {
             let sum: f64 = self.parts.values().map(|part| part.ns).sum();
-            self.part(TermKind::Overlap, "overlap").ns = less_price(trace) - sum;
+            self.share(TermKind::Overlap, "overlap").ns = less_price(trace) - sum;
         }
     }
 }
@@ -211,10 +233,13 @@ fn attribution(base: &str, other: &str, metric: Metric, a: &Side, b: &Side) -> A
                 base_ns,
                 other_ns,
                 price_ns: whole(x.price.max(y.price)).unsigned_abs(),
+                bytes_base: x.bytes,
+                bytes_other: y.bytes,
             }
         })
         .filter(|term| {
-            (term.base_ns, term.other_ns) != (0, 0) || term.calls_base + term.calls_other > 0
+            (term.base_ns, term.other_ns) != (0, 0)
+                || term.calls_base.saturating_add(term.calls_other) > 0
         })
         .collect();
     // The largest first; the sort is stable and equals come by kind and name.

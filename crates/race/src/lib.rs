@@ -33,6 +33,7 @@ pub use error::RaceError;
 pub use interrupts::Interrupts;
 pub use outputs::Output;
 pub use sweep::Axis;
+pub use words::argv;
 
 use in_progress::{RaceInProgress, run_script};
 use runner::Runner;

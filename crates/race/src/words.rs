@@ -20,6 +20,17 @@ const BUILT_IN: &[&str] = &[
     "unalias", "unset", "until", "wait", "while",
 ];
 
+/// The program and its arguments, or the shell and the whole string.
+///
+/// # Errors
+/// When a quotation has no end, or there is nothing in it.
+pub fn argv(text: &str) -> Result<Vec<String>, &'static str> {
+    Ok(match split(text)? {
+        Words::Direct(words) => words,
+        Words::Shell => ["sh", "-c", text].map(str::to_owned).to_vec(),
+    })
+}
+
 /// Splits a command string as a shell would.
 ///
 /// # Errors

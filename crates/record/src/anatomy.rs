@@ -66,6 +66,9 @@ pub struct Sampling {
     pub samples: u64,
     /// Samples of other threads, which are not kept.
     pub others: u64,
+    /// Samples of watched threads in calls that `--where` leaves out, which are not in `samples`.
+    #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
+    pub left_out: u64,
     /// Samples of watched threads that found no room in a bounded table.
     pub lost: u64,
     /// Samples and sleeps without a kernel stack: it collided with another's.
@@ -107,10 +110,16 @@ pub struct DissectedCall {
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
     pub image: u32,
-    /// The call's name as in the trace; `null` for the time outside calls.
+    /// The call's name as in the trace; `null` for the time outside calls. Operations of io_uring are
+    /// `ring:read` and so on, also in stacks; the time of its own threads in which they were at none is
+    /// `ring:no request`, or, if it is not known at which, `ring:unknown operation`.
     pub syscall: Option<String>,
     /// On a CPU, as the trace has it. The layers add up to it.
     pub on_cpu_ns: u64,
+    /// Of an operation of io_uring, and of a call that issued some: within how much of `on_cpu_ns` the truth
+    /// lies, 95 times in 100. 0 where the time is the trace's.
+    #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
+    pub error_ns: u64,
     /// Blocked time, as in the trace. The layers add up to it.
     pub blocked_ns: u64,
     /// Samples the split of the time on a CPU rests on.

@@ -6,8 +6,10 @@
 mod against;
 mod anatomy;
 mod block;
+mod connections;
 mod copy;
 mod race;
+mod ring_operations;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -27,7 +29,9 @@ use crate::*;
 
 /// A record that [`crate::store::parse_trace`] accepts.
 pub fn trace() -> impl Strategy<Value = Trace> {
-    let machine = (machine(), option::of(capacity()), option::of(interval()));
+    let ring = (number(), number()).prop_map(|(asked_ns, start_ns)| Ring { asked_ns, start_ns });
+    let part = (option::of(interval()), option::of(ring)).boxed();
+    let machine = (machine(), option::of(capacity()), part);
     let run =
         (vec(text(), 0..4), number(), option::of(exit()), machine.boxed(), observer().boxed());
     // Boxed: all of them do not fit on the stack of a test.
@@ -36,12 +40,17 @@ pub fn trace() -> impl Strategy<Value = Trace> {
         (vec(process(), 0..6).boxed(), vec(call(), 0..24).boxed(), files, vec(ledger_row(), 0..6));
     let threads = vec(thread(), 0..6).boxed();
     let by = option::of(groups()).boxed();
-    let details = (vec(path_use(), 0..6).boxed(), vec(slow_call(), 0..4).boxed(), threads, by);
+    let ended_by = option::of(ended_by().boxed());
+    let slowest = (vec(slow_call().boxed(), 0..4), ended_by).boxed();
+    let of_calls = (vec(path_use(), 0..6).boxed(), slowest);
+    let connections = vec(connections::connection(), 0..4).boxed();
+    let rings = vec(ring_operations::ring_operation(), 0..4).boxed();
+    let details = (of_calls, (connections, rings), threads, by);
     let running = || vec(running(), 0..4);
     let rest =
         (vec(finding(), 0..4), running(), running(), view().boxed(), vec(watched(), 0..3)).boxed();
-    (run, tables, details, rest).prop_map(|(run, tables, (paths, slowest, threads, by), rest)| {
-        Trace {
+    (run, tables, details, rest).prop_map(
+        |(run, tables, (of_calls, (connections, ring_operations), threads, by), rest)| Trace {
             schema: Trace::SCHEMA.to_string(),
             started: "2025-03-01T10:20:30.5Z".to_string(),
             command: run.0,
@@ -49,23 +58,28 @@ pub fn trace() -> impl Strategy<Value = Trace> {
             exit: run.2,
             machine: run.3.0,
             cpu_capacity: run.3.1,
-            interval: run.3.2,
+            interval: run.3.2.0,
+            ring: run.3.2.1,
             observer: run.4,
             processes: tables.0,
             calls: tables.1,
             files: tables.2,
-            paths,
-            slowest,
+            paths: of_calls.0,
+            connections,
+            ring_operations,
+            slowest: of_calls.1.0,
+            ended_by: of_calls.1.1,
             by,
             ledger: tables.3,
             threads,
             findings: rest.0,
             still_running: rest.1,
             unwatched_children: rest.2,
+            host_names: rest.4.iter().map(|one| (one.kind.clone(), one.name.clone())).collect(),
             targets: rest.4,
             view: rest.3,
-        }
-    })
+        },
+    )
 }
 
 fn groups() -> impl Strategy<Value = Groups> {
@@ -195,7 +209,12 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             incomplete_calls: n[1],
             lost_files: n[2],
             lost_paths: n[3],
+            lost_connections: n[2] / 3,
+            sees_rings: has_range.then_some(times_inflated),
+            lost_requests: n[2] / 7,
             divided_by_zero: n[3] / 2,
+            end_divided_by_zero: n[3] / 3,
+            calls_left_out: has_range.then_some(n[3] / 5),
             times_inflated,
             startup_ns: n[3],
         },
@@ -312,12 +331,8 @@ fn file_use() -> impl Strategy<Value = FileUse> {
     use FileKind::*;
     let kind = select(vec![File, Directory, Pipe, Socket, Char, Block, Eventfd, Anon, Other]);
     let known = [(); 4].map(|()| option::of(number()));
-    let socket = (text(), option::of(text()), option::of(text()), option::of(any::<u32>()));
-    let socket = socket.prop_map(|(protocol, local, remote, peer_pid)| {
-        let peer = local.clone().filter(|_| peer_pid.is_some());
-        crate::Socket { protocol, local, remote, peer_pid, peer }
-    });
-    let parts = ([(); 6].map(|()| number()), known, option::of(text()), option::of(socket));
+    let parts =
+        ([(); 6].map(|()| number()), known, option::of(text()), option::of(connections::socket()));
     (image(), kind, text(), parts).prop_map(|((pid, exec), kind, path, (n, known, on, socket))| {
         FileUse {
             pid,
@@ -393,6 +408,18 @@ fn slow_call() -> impl Strategy<Value = WholeCall> {
     )
 }
 
+fn ended_by() -> impl Strategy<Value = EndedBy> {
+    let sum = || option::of(number());
+    (slow_call().boxed(), sum(), sum(), sum()).prop_map(
+        |(call, count, sum_bytes, sum_duration_ns)| EndedBy {
+            call,
+            count,
+            sum_bytes,
+            sum_duration_ns,
+        },
+    )
+}
+
 fn ledger_row() -> impl Strategy<Value = LedgerRow> {
     let residual = prop_oneof![-1_000i64..1_000, any::<i64>(), Just(i64::MIN)];
     (image(), [(); 5].map(|()| number()), residual).prop_map(|((pid, exec), n, residual_ns)| {
@@ -406,6 +433,7 @@ fn ledger_row() -> impl Strategy<Value = LedgerRow> {
             blocked_ns: n[3],
             fault_ns: (n[4] % 2 == 0).then_some(n[3] / 2),
             stopped_ns: n[3] / 3,
+            worker_ns: n[3] / 4,
             runnable_ns: n[4],
             residual_ns,
         }
@@ -464,7 +492,7 @@ fn view() -> impl Strategy<Value = View> {
     let quantity =
         select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);
-    let words = (vec(text(), 0..3), text());
+    let words = (vec(text(), 0..3), text(), text());
     (sort, top, vec(quantity, 0..4), words, any::<[bool; 7]>()).prop_map(
         |(sort, top, quantize, words, [files, paths, threads, wait, machine, each, only])| View {
             sort,
@@ -472,6 +500,7 @@ fn view() -> impl Strategy<Value = View> {
             quantize,
             calls: words.0,
             r#where: words.1,
+            until: words.2,
             files,
             peers: wait,
             paths,

@@ -11,7 +11,13 @@ pub struct Group {
     pub calls: &'static [&'static str],
 }
 
-/// Every group.
+/// What stands before the name of an operation of io_uring, to tell it from a call.
+pub const RING_PREFIX: &str = "ring:";
+
+/// The group of all operations of io_uring, which are no calls.
+pub const ALL_RINGS: &str = "%ring";
+
+/// Every group of calls.
 #[rustfmt::skip]
 pub static GROUPS: &[Group] = &[
     Group { name: "%io", summary: "calls that move bytes between descriptors and memory, or between descriptors", calls: &[

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::Difference;
+use crate::{Difference, WholeCall};
 
 /// Two sides compared. A difference is always that of B from A.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,16 +29,30 @@ pub struct Diff {
     pub programs: Vec<DiffRow>,
     /// By program and system call.
     pub calls: Vec<DiffRow>,
+    /// By program and operation of io_uring.
+    pub ring_operations: Vec<DiffRow>,
     /// By file.
     pub files: Vec<DiffRow>,
+    /// By what is at the other end of sockets and pipes.
+    pub peers: Vec<DiffRow>,
     /// By path, call and outcome.
     pub paths: Vec<DiffRow>,
+    /// The variables that calls were grouped by; empty where they were not, or by others on the two sides.
+    pub by: Vec<String>,
+    /// By values of these variables.
+    pub groups: Vec<DiffRow>,
+    /// By program and name of a thread.
+    pub threads: Vec<DiffRow>,
     /// Of anatomies: by system call and layer.
     pub layers: Vec<DiffRow>,
     /// Of anatomies: by layer and innermost function.
     pub functions: Vec<DiffRow>,
     /// One entry per finding of either side.
     pub findings: Vec<FindingRuns>,
+    /// The slowest single calls of either side: they explain a maximum, and are not compared.
+    pub slowest: SlowCalls,
+    /// Tables that some runs have and others have not, and which are therefore not compared.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Diff {
@@ -46,15 +60,25 @@ impl Diff {
     pub const SCHEMA: &'static str = "iotomy.diff/1";
 
     /// The tables by name.
-    pub fn tables(&self) -> [(&'static str, &[DiffRow]); 6] {
+    pub fn tables(&self) -> [(&'static str, &[DiffRow]); 10] {
         [
             ("programs", &self.programs),
             ("calls", &self.calls),
+            ("ring_operations", &self.ring_operations),
             ("files", &self.files),
+            ("peers", &self.peers),
             ("paths", &self.paths),
+            ("groups", &self.groups),
+            ("threads", &self.threads),
             ("layers", &self.layers),
             ("functions", &self.functions),
         ]
+    }
+
+    /// Whether a row stands for several names.
+    pub fn rows_of_several(&self) -> bool {
+        let mut rows = self.tables().into_iter().flat_map(|(_, rows)| rows);
+        rows.any(|row| row.names.is_some())
     }
 
     /// Whether anything differs beyond noise.
@@ -88,7 +112,7 @@ pub struct DiffRow {
     /// The program, where the table is by program.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub program: String,
-    /// The call, file, layer or function.
+    /// The call, file, peer, path, group, thread, layer or function.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The call of a layer, the layer of a function, the kind of a file, the call and outcome of a path.
@@ -104,6 +128,10 @@ pub struct DiffRow {
     /// Errors by name: of A, of B.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub error_kinds: BTreeMap<String, [f64; 2]>,
+    /// Where the row stands for several names that single runs have, as those of temporary files: how
+    /// many of A, of B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<[f64; 2]>,
 }
 
 impl DiffRow {
@@ -137,6 +165,8 @@ pub enum DiffVerdict {
     Equal,
     /// Counts are equal, and the difference of times is below the overhead of watching.
     BelowOverhead,
+    /// Counts are equal, and times differ, as those of few calls do in any two runs.
+    TimesDiffer,
     /// Counts are equal or not known, and the difference of times is within the error of sampling.
     WithinSampling,
     /// It differs, as far as runs of a side differ among themselves.
@@ -205,4 +235,22 @@ pub struct FindingRuns {
     pub a: u64,
     /// Runs of B with it.
     pub b: u64,
+}
+
+/// The slowest single calls of each side.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct SlowCalls {
+    /// Of all runs of A, the longest first.
+    pub a: Vec<WholeCall>,
+    /// Of all runs of B.
+    pub b: Vec<WholeCall>,
+}
+
+/// A table that is not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub table: &'static str,
+    /// Why, in words.
+    pub why: String,
 }

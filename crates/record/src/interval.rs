@@ -9,7 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, FileKind, FileUse, LedgerRow, Process, Snapshot, Trace};
+use crate::growth::{more, more_known};
+use crate::interval_connections::SeenConnections;
+use crate::interval_rings::SeenRings;
+use crate::{
+    Call, Connection, FileKind, FileUse, LedgerRow, Process, RingOperation, Snapshot, Trace,
+};
 
 /// The place of an interval in its watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,13 +24,8 @@ pub struct Interval {
     /// When it began, since the watch did.
     pub start_ns: u64,
     /// Whether the watch ended with it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::trace::is_false")]
     pub is_last: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// The tables of an interval.
@@ -41,10 +41,18 @@ pub struct IntervalCounts {
     pub calls: Vec<Call>,
     /// The files used in it, without who used them.
     pub files: Vec<FileUse>,
+    /// What came of connections in it.
+    pub connections: Vec<Connection>,
+    /// The ring operations that came in it.
+    pub ring_operations: Vec<RingOperation>,
     /// The time of threads in it.
     pub ledger: Vec<LedgerRow>,
     /// Events that found no room in it.
     pub lost: u64,
+    /// Connections, and outcomes of such, that found no room in it.
+    pub lost_connections: u64,
+    /// Requests of rings that found no room in it, or whose end was not seen.
+    pub lost_requests: u64,
 }
 
 /// The name of an image whose program the observer has not read.
@@ -59,8 +67,13 @@ pub struct Intervals {
     number: u64,
     elapsed_ns: u64,
     lost: u64,
+    lost_connections: u64,
+    lost_requests: u64,
     /// By the image's number in the watch: the most that was counted.
     images: HashMap<u32, Counted>,
+    /// The same of connections, with the image's name.
+    connections: HashMap<u32, (Image, SeenConnections)>,
+    rings: HashMap<u32, (Image, SeenRings)>,
     /// Of all, by name.
     given: HashMap<Image, Counted>,
     files: BTreeMap<(FileKind, String), FileUse>,
@@ -75,15 +88,39 @@ struct Counted {
 impl Intervals {
     /// The interval that ends with this snapshot.
     pub fn advance(&mut self, now: &Snapshot) -> IntervalCounts {
+        let counts = self.since_last(now);
+        self.give(&counts);
+        counts
+    }
+
+    /// The same where [`Intervals::finish`] will not ask what was given out: what is known of images
+    /// goes with them.
+    pub(crate) fn since_last(&mut self, now: &Snapshot) -> IntervalCounts {
         let mut counts = self.begin(now.elapsed_ns);
         counts.lost = now.lost.saturating_sub(self.lost);
         self.lost = self.lost.max(now.lost);
+        counts.lost_connections = more(now.lost_connections, &mut self.lost_connections);
+        counts.lost_requests = more(now.lost_requests, &mut self.lost_requests);
         // One whose program is not known yet will be counted under its name.
         for image in now.images.iter().filter(|image| image.exec != UNKNOWN) {
             let name = (image.pid, image.exec.clone());
             let seen = self.images.entry(image.id).or_default();
             let ledger = image.ledger.as_ref().map(|now| ledger_since(now, &mut seen.ledger));
-            let is_used = counts.add(&name, &image.calls, ledger.as_ref(), seen);
+            let mut is_used = counts.add(&name, &image.calls, ledger.as_ref(), seen);
+            if !image.connections.is_empty() {
+                let (_, seen) = self
+                    .connections
+                    .entry(image.id)
+                    .or_insert_with(|| (name.clone(), SeenConnections::default()));
+                is_used |= counts.add_connections(&name, seen.advance(&image.connections));
+            }
+            if !image.ring_operations.is_empty() {
+                let (_, seen) = self
+                    .rings
+                    .entry(image.id)
+                    .or_insert_with(|| (name.clone(), SeenRings::default()));
+                is_used |= counts.add_rings(&name, seen.advance(&image.ring_operations));
+            }
             if image.threads > 0 || is_used {
                 counts.processes.push(Process {
                     pid: image.pid,
@@ -98,8 +135,19 @@ impl Intervals {
             let seen = self.files.entry((file.kind, file.path.clone())).or_default();
             counts.files.extend(file_since(file, seen));
         }
-        self.give(&mut counts);
+        counts.sort();
+        for id in &now.forgotten {
+            self.images.remove(id);
+            self.connections.remove(id);
+            self.rings.remove(id);
+        }
         counts
+    }
+
+    /// Of how many images something is known, or was given out.
+    #[cfg(test)]
+    pub(crate) fn images_known(&self) -> usize {
+        self.images.len() + self.given.len()
     }
 
     /// The last interval: what the record of the watch has beyond those before.
@@ -108,7 +156,22 @@ impl Intervals {
         counts.interval.is_last = true;
         let lost = record.observer.lost_events.saturating_add(record.observer.lost_files);
         counts.lost = lost.saturating_sub(self.lost);
+        counts.lost_connections =
+            more(record.observer.lost_connections, &mut self.lost_connections);
+        counts.lost_requests = more(record.observer.lost_requests, &mut self.lost_requests);
         let mut whole: BTreeMap<Image, (BTreeMap<&str, Call>, Option<LedgerRow>)> = BTreeMap::new();
+        let mut connections = self.connections_by_name();
+        let mut rings = self.rings_by_name();
+        let mut of_record: BTreeMap<Image, Vec<&Connection>> = BTreeMap::new();
+        for one in &record.connections {
+            of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
+            whole.entry((one.pid, one.exec.clone())).or_default();
+        }
+        let mut rings_of_record: BTreeMap<Image, Vec<&RingOperation>> = BTreeMap::new();
+        for one in &record.ring_operations {
+            rings_of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
+            whole.entry((one.pid, one.exec.clone())).or_default();
+        }
         for call in &record.calls {
             let (calls, _) = whole.entry((call.pid, call.exec.clone())).or_default();
             match calls.get_mut(call.syscall.as_str()) {
@@ -126,7 +189,16 @@ impl Intervals {
             let ledger = ledger.as_ref().map(|now| ledger_since(now, &mut seen.ledger));
             let process =
                 record.processes.iter().find(|one| (one.pid, &one.exec) == (name.0, &name.1));
-            if counts.add(&name, &calls, ledger.as_ref(), &mut seen) {
+            let mut is_used = counts.add(&name, &calls, ledger.as_ref(), &mut seen);
+            if let Some(rows) = of_record.get(&name) {
+                let seen = connections.remove(&name).unwrap_or_default();
+                is_used |= counts.add_connections(&name, seen.finish(rows));
+            }
+            if let Some(rows) = rings_of_record.get(&name) {
+                let seen = rings.remove(&name).unwrap_or_default();
+                is_used |= counts.add_rings(&name, seen.finish(rows));
+            }
+            if is_used {
                 counts.processes.push(Process {
                     pid: name.0,
                     exec: name.1.clone(),
@@ -140,6 +212,7 @@ impl Intervals {
             let sum = files.entry((file.kind, &file.path)).or_insert_with(|| FileUse {
                 kind: file.kind,
                 path: file.path.clone(),
+                socket: file.socket.clone(),
                 ..FileUse::default()
             });
             for (sum, more) in uses(sum).into_iter().zip(uses(&mut file.clone())) {
@@ -164,13 +237,35 @@ impl Intervals {
             processes: Vec::new(),
             calls: Vec::new(),
             files: Vec::new(),
+            connections: Vec::new(),
+            ring_operations: Vec::new(),
             ledger: Vec::new(),
             lost: 0,
+            lost_connections: 0,
+            lost_requests: 0,
         }
     }
 
-    /// Notes what an interval has, and puts its rows in order.
-    fn give(&mut self, counts: &mut IntervalCounts) {
+    /// What was seen of connections, of images of one name together.
+    fn connections_by_name(&mut self) -> HashMap<Image, SeenConnections> {
+        let mut by_name: HashMap<Image, SeenConnections> = HashMap::new();
+        for (name, seen) in std::mem::take(&mut self.connections).into_values() {
+            by_name.entry(name).or_default().merge(seen);
+        }
+        by_name
+    }
+
+    /// What was seen of ring operations, of images of one name together.
+    fn rings_by_name(&mut self) -> HashMap<Image, SeenRings> {
+        let mut by_name: HashMap<Image, SeenRings> = HashMap::new();
+        for (name, seen) in std::mem::take(&mut self.rings).into_values() {
+            by_name.entry(name).or_default().merge(seen);
+        }
+        by_name
+    }
+
+    /// Notes what an interval has.
+    fn give(&mut self, counts: &IntervalCounts) {
         for call in &counts.calls {
             let given = self.given.entry((call.pid, call.exec.clone())).or_default();
             match given.calls.get_mut(&call.syscall) {
@@ -182,7 +277,6 @@ impl Intervals {
             let given = self.given.entry((row.pid, row.exec.clone())).or_default();
             add_ledger(&mut given.ledger, row);
         }
-        counts.sort();
     }
 }
 
@@ -206,22 +300,37 @@ impl IntervalCounts {
         before != (self.calls.len(), self.ledger.len())
     }
 
+    /// Adds rows of connections of an image. Whether there are any.
+    fn add_connections(&mut self, (pid, exec): &Image, rows: Vec<Connection>) -> bool {
+        let is_used = !rows.is_empty();
+        let rows = rows.into_iter();
+        self.connections.extend(rows.map(|row| Connection {
+            pid: *pid,
+            exec: exec.clone(),
+            ..row
+        }));
+        is_used
+    }
+
+    /// Adds rows of ring operations of an image. Whether there are any.
+    fn add_rings(&mut self, (pid, exec): &Image, rows: Vec<RingOperation>) -> bool {
+        let is_used = !rows.is_empty();
+        let rows = rows.into_iter();
+        self.ring_operations.extend(rows.map(|row| RingOperation {
+            pid: *pid,
+            exec: exec.clone(),
+            ..row
+        }));
+        is_used
+    }
+
     fn sort(&mut self) {
+        self.ring_operations.sort_by_key(|row| std::cmp::Reverse(row.submitted));
+        self.connections.sort_by_key(|row| std::cmp::Reverse((row.opened, row.before)));
         self.calls.sort_by(|a, b| b.wall_ns.cmp(&a.wall_ns).then(a.syscall.cmp(&b.syscall)));
         let bytes = |file: &FileUse| file.read_bytes.saturating_add(file.write_bytes);
         self.files.sort_by_key(|file| std::cmp::Reverse(bytes(file)));
     }
-}
-
-/// What a counter has beyond the most seen.
-fn more(now: u64, seen: &mut u64) -> u64 {
-    let more = now.saturating_sub(*seen);
-    *seen = now.max(*seen);
-    more
-}
-
-fn more_known(now: Option<u64>, seen: &mut Option<u64>) -> Option<u64> {
-    now.map(|now| more(now, seen.get_or_insert_default()))
 }
 
 fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {
@@ -252,7 +361,10 @@ fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {
         wall_times,
         ..Call::default()
     };
-    (row.calls > 0 || row.wall_ns > 0).then_some(row)
+    // A snapshot reads one table after another: errors may be seen an interval after their calls.
+    let times = [row.on_cpu_ns, row.blocked_ns, row.runnable_ns].map(Option::unwrap_or_default);
+    let counts = [row.calls, row.errors, row.bytes, row.wall_ns, row.wall_times.total()];
+    counts.iter().chain(&times).any(|count| *count > 0).then_some(row)
 }
 
 fn ledger_since(now: &LedgerRow, seen: &mut LedgerRow) -> LedgerRow {
@@ -287,7 +399,7 @@ fn file_since(now: &FileUse, seen: &mut FileUse) -> Option<FileUse> {
     is_used.then_some(row)
 }
 
-fn add_call(sum: &mut Call, one: &Call) {
+pub(crate) fn add_call(sum: &mut Call, one: &Call) {
     for (sum, more) in [
         (&mut sum.calls, one.calls),
         (&mut sum.errors, one.errors),
@@ -314,7 +426,7 @@ fn add_call(sum: &mut Call, one: &Call) {
     sum.wall_times.merge(&one.wall_times);
 }
 
-fn add_ledger(sum: &mut LedgerRow, one: &LedgerRow) {
+pub(crate) fn add_ledger(sum: &mut LedgerRow, one: &LedgerRow) {
     for (sum, more) in [
         (&mut sum.thread_ns, one.thread_ns),
         (&mut sum.user_ns, one.user_ns),

@@ -104,6 +104,25 @@ fn a_thread_that_one_snapshot_missed_is_not_counted_twice() {
     assert_eq!((last.calls.len(), last.interval.is_last, last.wall_ns), (0, true, 11));
 }
 
+#[test]
+fn errors_that_are_seen_later_than_their_calls_are_given_then() {
+    for is_last in [false, true] {
+        let mut intervals = Intervals::default();
+        let whole = image(1, 6, 0);
+        let mut early = whole.clone();
+        early.calls[0].errors = 0;
+        early.calls[0].error_kinds.clear();
+        let first = intervals.advance(&snapshot(1, vec![early]));
+        assert_eq!((first.calls[0].calls, first.calls[0].errors), (6, 0));
+        let next = match is_last {
+            true => intervals.finish(&record(2, &[whole])),
+            false => intervals.advance(&snapshot(2, vec![whole])),
+        };
+        let row = &next.calls[0];
+        assert_eq!((row.calls, row.errors, row.error_kinds["EAGAIN"]), (0, 2, 2));
+    }
+}
+
 proptest! {
     /// Images that count, end, and come again under another number, with looks that miss some.
     #[test]

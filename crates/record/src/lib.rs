@@ -10,11 +10,15 @@ mod anatomy;
 pub mod arbitrary;
 pub mod calls;
 mod capacity;
+mod connections;
 mod copy;
 mod diff;
 mod groups;
+mod growth;
 mod histogram;
 mod interval;
+mod interval_connections;
+mod interval_rings;
 mod kept;
 mod limits;
 mod lossless;
@@ -23,10 +27,13 @@ pub mod numbers;
 mod paths;
 mod printable;
 mod race;
+mod ring;
+mod ring_operations;
 mod roll_up;
 mod slow;
 mod snapshot;
 mod socket;
+mod socket_names;
 pub mod store;
 mod sweep;
 mod thread;
@@ -40,8 +47,11 @@ pub use anatomy::{
     Requests, Sampled, Sampling, SlowCall, SlowestCalls, Stack, StackKind, UserStacks,
 };
 pub use capacity::CpuCapacity;
+pub use connections::{Connection, Role, TcpFigures};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
-pub use diff::{Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns};
+pub use diff::{
+    Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns, LeftOut, SlowCalls,
+};
 pub use groups::{Group, Groups, Key};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use interval::{Interval, IntervalCounts, Intervals};
@@ -55,9 +65,12 @@ pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
-pub use slow::{WakeContext, Waker, WholeCall};
-pub use snapshot::{ImageCounts, ProcessCounts, Snapshot};
+pub use ring::{LastStretch, Ring};
+pub use ring_operations::RingOperation;
+pub use slow::{EndedBy, WakeContext, Waker, WholeCall};
+pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
 pub use socket::Socket;
+pub use socket_names::SocketNames;
 pub use sweep::{
     AxisValue, Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Sweep, SweepAxis, SweepRun, Visit,
 };

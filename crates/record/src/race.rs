@@ -283,6 +283,10 @@ pub enum TermKind {
     Startup,
     /// Less the time in which several threads of a side were at it at once.
     Overlap,
+    /// On a CPU in the threads that io_uring made.
+    Workers,
+    /// No time: the requests by one operation of io_uring. While one is in flight, threads run and wait.
+    Ring,
 }
 
 /// A part of a difference.
@@ -294,7 +298,7 @@ pub struct Term {
     pub kind: TermKind,
     /// other − base.
     pub delta_ns: i64,
-    /// Calls, or page faults, of the base.
+    /// Calls, page faults, or requests to io_uring, of the base.
     pub calls_base: u64,
     /// The same of the other.
     pub calls_other: u64,
@@ -308,6 +312,17 @@ pub struct Term {
     /// to be relied on.
     #[serde(default)]
     pub price_ns: u64,
+    /// Of operations of io_uring, the bytes that the base's requests moved.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes_base: u64,
+    /// The same of the other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes_other: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The request for a race.

@@ -8,7 +8,10 @@ use std::cmp::Reverse;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{HashMap, HashSet, hash_map};
 
-use crate::{Call, FileKind, FileUse, LedgerRow, PathUse, Process, Race, Thread, Trace};
+use crate::{
+    Call, Connection, FileKind, FileUse, LedgerRow, PathUse, Process, Race, RingOperation, Role,
+    Socket, Thread, Trace,
+};
 
 /// Up to this many identical images are listed separately.
 const FEW: usize = 4;
@@ -27,7 +30,7 @@ trait Row: Sized {
     /// The key that distinguishes it from the other rows of its image.
     type Key: Ord;
 
-    fn part(&self) -> Self::Key;
+    fn key(&self) -> Self::Key;
 
     fn image(&mut self) -> (&mut u32, &mut String, &mut u32);
 
@@ -35,7 +38,7 @@ trait Row: Sized {
 }
 
 impl Targets {
-    /// Rows of an image that is no process of the record come last.
+    /// Rows of an image that is not a process of the record come last.
     fn place(&self, image: &Key) -> usize {
         self.order.get(image).copied().unwrap_or(usize::MAX)
     }
@@ -45,7 +48,7 @@ impl Targets {
         let mut at: BTreeMap<(Key, R::Key), usize> = BTreeMap::new();
         let mut sums: Vec<(usize, R)> = Vec::new();
         for mut one in all {
-            let part = one.part();
+            let part = one.key();
             let (pid, exec, image) = one.image();
             let own = (*pid, std::mem::take(exec), *image);
             let key = self.target.get(&own).cloned().unwrap_or(own);
@@ -118,9 +121,11 @@ impl Trace {
             let image = (call.pid, call.exec.clone(), call.image);
             (targets.place(&image), Reverse(call.wall_ns), call.syscall.clone())
         });
+        self.ring_operations = targets.roll_up(std::mem::take(&mut self.ring_operations));
         self.files = targets.roll_up(std::mem::take(&mut self.files));
         self.paths = targets.roll_up(std::mem::take(&mut self.paths));
         self.paths.sort_by_key(|one| Reverse(one.calls));
+        self.connections = targets.roll_up(std::mem::take(&mut self.connections));
         self.ledger = targets.roll_up(std::mem::take(&mut self.ledger));
         self.threads = targets.roll_up_threads(std::mem::take(&mut self.threads));
         self.processes = processes(std::mem::take(&mut self.processes), &firsts);
@@ -202,7 +207,7 @@ fn add_known(sum: &mut Option<u64>, one: Option<u64>) {
 impl Row for Call {
     type Key = String;
 
-    fn part(&self) -> String {
+    fn key(&self) -> String {
         self.syscall.clone()
     }
 
@@ -252,7 +257,7 @@ impl Row for Call {
 impl Row for FileUse {
     type Key = (FileKind, String);
 
-    fn part(&self) -> (FileKind, String) {
+    fn key(&self) -> (FileKind, String) {
         (self.kind, self.path.clone())
     }
 
@@ -278,7 +283,7 @@ impl Row for FileUse {
 impl Row for PathUse {
     type Key = (String, bool, Option<String>, Option<String>);
 
-    fn part(&self) -> Self::Key {
+    fn key(&self) -> Self::Key {
         (self.syscall.clone(), self.second, self.error.clone(), self.path.clone())
     }
 
@@ -291,10 +296,44 @@ impl Row for PathUse {
     }
 }
 
+impl Row for Connection {
+    /// Of a UNIX socket, the process at the other end may have had another name.
+    type Key = (Option<Role>, String, Option<String>, Option<String>, Option<u32>);
+
+    fn key(&self) -> Self::Key {
+        let Socket { protocol, local, remote, peer_pid, role, .. } = self.ends.clone();
+        (role, protocol, local, remote, peer_pid)
+    }
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
+    }
+
+    fn add(&mut self, one: Self) {
+        self.merge(&one);
+    }
+}
+
+impl Row for RingOperation {
+    type Key = String;
+
+    fn key(&self) -> String {
+        self.op.clone()
+    }
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
+    }
+
+    fn add(&mut self, one: Self) {
+        self.merge(&one);
+    }
+}
+
 impl Row for LedgerRow {
     type Key = ();
 
-    fn part(&self) {}
+    fn key(&self) {}
 
     fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
         (&mut self.pid, &mut self.exec, &mut self.image)
@@ -307,6 +346,7 @@ impl Row for LedgerRow {
             (&mut self.calls_on_cpu_ns, one.calls_on_cpu_ns),
             (&mut self.blocked_ns, one.blocked_ns),
             (&mut self.stopped_ns, one.stopped_ns),
+            (&mut self.worker_ns, one.worker_ns),
             (&mut self.runnable_ns, one.runnable_ns),
         ]);
         add_known(&mut self.fault_ns, one.fault_ns);

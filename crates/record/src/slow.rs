@@ -1,8 +1,24 @@
-//! Single calls, whole.
+//! Single calls, whole: the slowest, and the one that ended the watch.
 
 use serde::{Deserialize, Serialize};
 
-/// A call that returned, one of those that took longest.
+/// How a call ended the watch, by fulfilling the condition on it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EndedBy {
+    /// The first call that fulfilled it.
+    pub call: WholeCall,
+    /// The calls counted until then, this one included, where the condition asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The bytes they moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_bytes: Option<u64>,
+    /// The time from their entries to their returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_duration_ns: Option<u64>,
+}
+
+/// A call that returned, kept whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WholeCall {
     /// Process id.

@@ -1,7 +1,7 @@
 //! The counts of a watch so far, summed up for a snapshot. It is never saved: a record describes a
 //! watch that has ended.
 
-use crate::{Call, FileUse, LedgerRow};
+use crate::{Call, Connection, FileUse, LedgerRow, RingOperation, TcpFigures};
 
 /// The counts of a running watch at one moment.
 ///
@@ -27,8 +27,19 @@ pub struct Snapshot {
     /// The same by program image, of images with a thread alive where the observer knows that: at
     /// most [`Snapshot::MOST_USES`] rows. `exec` is the name that [`ProcessCounts::exec`] has.
     pub uses: Vec<FileUse>,
+    /// One row for the connections with a peer, over all processes, without what their calls moved;
+    /// `pid` and `exec` are as in [`Snapshot::files`]. Empty where connections are not counted.
+    pub connections: Vec<ConnectionCounts>,
+    /// One row an operation of io_uring, over all processes. Empty where rings are not watched.
+    pub ring_operations: Vec<RingOperation>,
+    /// Images that have ended and will be in no later snapshot.
+    pub forgotten: Vec<u32>,
     /// Calls and files that found no room in a table.
     pub lost: u64,
+    /// Connections, and outcomes of such, that found no room.
+    pub lost_connections: u64,
+    /// Requests of rings that found no room, or whose end was not seen.
+    pub lost_requests: u64,
 }
 
 impl Snapshot {
@@ -76,4 +87,17 @@ pub struct ImageCounts {
     pub ledger: Option<LedgerRow>,
     /// One row a call, as in [`Snapshot::calls`], with kinds of errors.
     pub calls: Vec<Call>,
+    /// One row for its connections with a peer.
+    pub connections: Vec<ConnectionCounts>,
+    /// One row an operation of io_uring.
+    pub ring_operations: Vec<RingOperation>,
+}
+
+/// The connections with a peer so far. A connect that has no outcome yet is not among them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConnectionCounts {
+    /// The counts; TCP's figures are of those that have ended.
+    pub counts: Connection,
+    /// TCP's figures of those that are open.
+    pub open: Option<TcpFigures>,
 }

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Role;
+
 /// A socket, when a call first moved bytes through it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Socket {
     /// `tcp`, `udp`, `unix`…; a number where the protocol has no name here.
     pub protocol: String,
     /// Its own address and port, `127.0.0.1:80` or `[::1]:80`; of a UNIX socket its path, where it has
-    /// one. A name that is no path begins with `@`.
+    /// one. A name that is not a path begins with `@`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<String>,
     /// That of the other end, where it is connected.
@@ -20,16 +22,31 @@ pub struct Socket {
     /// Its name when the watch ended; absent where that process had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
+    /// How it was connected, where that was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
 }
 
 impl Socket {
+    /// Whether its addresses are paths.
+    pub fn is_unix(&self) -> bool {
+        self.protocol.starts_with("unix")
+    }
+
+    /// The same without the name of the process at its other end, which is not known at every moment.
+    #[must_use]
+    pub fn unnamed(&self) -> Self {
+        Self { peer: None, ..self.clone() }
+    }
+
     /// In a line: `tcp 127.0.0.1:80 to 127.0.0.1:4000`, `unix /run/x to redis (1234)`.
     pub fn text(&self) -> String {
         let mut text = self.protocol.clone();
-        let known = self.peer_pid.map(|pid| match &self.peer {
-            Some(peer) => format!("{peer} ({pid})"),
-            None => format!("process {pid}"),
-        });
+        let known = match (&self.peer, self.peer_pid) {
+            (Some(peer), Some(pid)) => Some(format!("{peer} ({pid})")),
+            (Some(peer), None) => Some(peer.clone()),
+            (None, pid) => pid.map(|pid| format!("process {pid}")),
+        };
         let ends = [self.remote.clone(), known].into_iter().flatten();
         let remote = ends.collect::<Vec<_>>().join(" of ");
         if let Some(local) = &self.local {

@@ -224,7 +224,7 @@ pub struct SweepRun {
     /// Cases whose interval was still wide when the time was up.
     pub loose: u64,
     /// Whether it was interrupted, and is incomplete.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub is_partial: bool,
     /// The directory its files were created in, and its file system. `None` in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,9 +232,4 @@ pub struct SweepRun {
     /// The output file for the complete record: only in the saved state of an interrupted run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(is_so: &bool) -> bool {
-    !is_so
 }

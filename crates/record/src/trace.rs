@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuCapacity, Groups, Histogram, Interval, Machine, PathUse, Socket, Thread, Times, View,
-    WholeCall,
+    Connection, CpuCapacity, EndedBy, Groups, Histogram, Interval, Machine, PathUse, Ring,
+    RingOperation, Socket, Thread, Times, View, WholeCall,
 };
 
 /// One watched run.
@@ -25,6 +25,9 @@ pub struct Trace {
     /// The interval of a watch that this is the record of; absent in that of a whole watch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
+    /// The stretch at the end of a watch that this is the record of; absent in that of a whole watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Ring>,
     /// Where it ran.
     pub machine: Machine,
     /// The CPUs that the watched processes might use; absent where that is not known.
@@ -36,15 +39,24 @@ pub struct Trace {
     pub processes: Vec<Process>,
     /// One entry a (process, program image, system call).
     pub calls: Vec<Call>,
+    /// One entry a (process, program image, operation) of io_uring.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ring_operations: Vec<RingOperation>,
     /// One entry a (process, program image, file); empty where files were not watched.
     pub files: Vec<FileUse>,
     /// One entry a (process, program image, call, outcome, path), most calls first; empty where paths
     /// were not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathUse>,
+    /// One entry a (process, program image, role, peer); empty where peers were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
     /// The calls that took longest, the longest first; empty where none were to be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<WholeCall>,
+    /// The call that ended the watch; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
     /// One entry per (process, program image). Empty when the observer cannot separate the states.
     pub ledger: Vec<LedgerRow>,
     /// Calls by the values of some variables; absent where they were not to be grouped.
@@ -61,6 +73,13 @@ pub struct Trace {
     /// Processes that the watched one had made before the watch began, and theirs: not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched_children: Vec<Running>,
+    /// The names of remote addresses, where they were requested and are known.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::store::unique_keys"
+    )]
+    pub host_names: BTreeMap<String, String>,
     /// The running processes that were to be watched, where no command was run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<Watched>,
@@ -162,9 +181,27 @@ pub struct ObserverUse {
     /// Calls that are in no row of `paths`, for which a bounded table had no room.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_paths: u64,
+    /// Connections, or failures of such, that are in no row of `connections`, or in it without what came
+    /// of them, for which a bounded table had no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_connections: u64,
+    /// Whether what io_uring did is in `ring_operations`. `None` in records from before there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees_rings: Option<bool>,
+    /// Requests of rings that are in no row of `ring_operations`, or in it without what came of them, for which a
+    /// bounded table had no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_requests: u64,
     /// Calls that were left out because the condition of the filter divided by zero for them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub divided_by_zero: u64,
+    /// Calls for which the condition that ends the watch divided by zero.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub end_divided_by_zero: u64,
+    /// Calls that a restriction did not count: of watched threads, and slowed by watching as others are. `None`
+    /// without a restriction, and where it is not known: in records of a part of a watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_left_out: Option<u64>,
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
@@ -184,7 +221,7 @@ impl ObserverUse {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
@@ -194,7 +231,7 @@ pub(crate) fn is_alone(image: &u32) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
@@ -458,6 +495,9 @@ pub struct LedgerRow {
     pub runnable_ns: u64,
     /// `thread_ns` less the five above; negative when they overlap.
     pub residual_ns: i64,
+    /// CPU time of the threads that io_uring made in the process, which are not part of `thread_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub worker_ns: u64,
 }
 
 /// A judgement on the numbers.

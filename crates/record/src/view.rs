@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Histogram};
+use crate::{Call, Histogram, RingOperation};
 
 /// The view of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -19,37 +19,35 @@ pub struct View {
     /// The condition that calls were to fulfil; empty for none.
     #[serde(rename = "where", skip_serializing_if = "String::is_empty")]
     pub r#where: String,
+    /// The condition that was to end the watch; empty for none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub until: String,
     /// Whether files were requested.
     pub files: bool,
     /// Whether peers were requested.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub peers: bool,
     /// Whether paths were requested.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub paths: bool,
     /// Whether threads were requested.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub threads: bool,
     /// How many of the slowest calls were to be kept whole.
     #[serde(skip_serializing_if = "is_none")]
     pub slowest: u32,
     /// Whether the watch was to go on until all that the command left behind had ended.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub wait: bool,
     /// Whether every process of the machine was watched.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub machine: bool,
     /// Whether identical program images were to be kept apart.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub each: bool,
     /// Whether the processes that the watched ones created were left out.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::trace::is_false")]
     pub only: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -139,6 +137,16 @@ impl Quantity {
             Self::Wall => Some(&call.wall_log2),
             Self::OnCpu => call.on_cpu_log2.as_ref(),
             Self::Blocked => call.blocked_log2.as_ref(),
+        }
+    }
+
+    /// The distribution of this quantity in a ring operation: of its results, or of the time from
+    /// submission to completion. It has no other.
+    pub fn of_ring(self, operation: &RingOperation) -> Option<&Histogram> {
+        match self {
+            Self::Return => Some(&operation.result_log2),
+            Self::Wall => Some(&operation.wall_log2),
+            Self::OnCpu | Self::Blocked => None,
         }
     }
 

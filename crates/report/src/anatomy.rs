@@ -67,8 +67,12 @@ fn sampling(page: &Page<'_>, record: &Anatomy) -> String {
     } else {
         String::new()
     };
+    let left_out = match sampling.left_out {
+        0 => String::new(),
+        n => format!("; {} more in calls left out", thousands(n.into())),
+    };
     format!(
-        "{} by {} at {} Hz{price}",
+        "{} by {} at {} Hz{price}{left_out}",
         counted(sampling.samples.into(), "sample", "samples"),
         page.name(&sampling.event, 20),
         thousands(sampling.hz.into()),

@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    fn part() -> CopyPart {
+    fn copy_part() -> CopyPart {
         let tried = |mover: &str, reason: &str, refused| TriedMover {
             mover: mover.into(),
             reason: reason.into(),
@@ -227,7 +227,7 @@ mod tests {
             errors: 0,
             messages: Vec::new(),
             contract: "later writes may show through; holes of the source stay holes".into(),
-            copies: vec![part()],
+            copies: vec![copy_part()],
             findings: Vec::new(),
         }
     }
@@ -235,7 +235,7 @@ mod tests {
     /// Two sources, the second of which failed in the middle.
     fn failed() -> CopyRun {
         let mut record = record();
-        let mut second = part();
+        let mut second = copy_part();
         second.source = "/proc/\u{1b}[2Jhostile\nname".into();
         second.plan.tried.truncate(1);
         second.plan.tried[0].refused = None;

@@ -4,11 +4,15 @@
 //! Computed by `diff` in `crates/diff/src/lib.rs`.
 
 mod csv;
+mod details;
 mod findings;
 mod grid;
 mod grounds;
 mod headline;
+mod rings;
 mod rows;
+mod slowest;
+mod times;
 
 use iotomy_record::{Diff, DiffRow, SortKey};
 
@@ -82,11 +86,16 @@ fn grids(page: &Page<'_>, record: &Diff, view: DiffView) -> Vec<Grid> {
     let mut grids = vec![headline::totals(record, view)];
     grids.extend(rows::programs(page, record, view));
     grids.extend(rows::calls(page, record, view));
-    grids.extend(rows::times(page, record, view));
+    grids.push(rings::ring_operations(page, record, view));
+    grids.extend(times::times(page, record, view));
+    grids.push(slowest::slowest(page, record));
+    grids.push(details::threads(page, record, view));
     grids.extend(rows::layers(page, record, view));
     grids.extend(rows::functions(page, record, view));
-    grids.extend(rows::files(page, record, view));
-    grids.extend(rows::paths(page, record, view));
+    grids.push(details::files(page, record, view));
+    grids.push(details::peers(page, record, view));
+    grids.push(details::groups(page, record, view));
+    grids.push(details::paths(page, record, view));
     grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
@@ -106,7 +115,15 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
         }
         Some(SortKey::OnCpu) => &["on_cpu_ns", "calls_on_cpu_ns", "user_ns"],
         Some(SortKey::Blocked) => &["blocked_ns"],
-        Some(SortKey::Calls) => &["calls", "read_calls", "write_calls", "map_calls"],
+        Some(SortKey::Calls) => &[
+            "calls",
+            "submitted",
+            "read_calls",
+            "write_calls",
+            "map_calls",
+            "connections",
+            "opened",
+        ],
         Some(SortKey::Errors) => &["errors"],
         Some(SortKey::Bytes) => &["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
     };

@@ -195,7 +195,7 @@ fn one(
         section.findings.iter().try_for_each(|found| finding(to, found))?;
         writeln!(to, "</ul>")?;
     }
-    section.blocks.iter().try_for_each(|block| part(to, &id, block))?;
+    section.blocks.iter().try_for_each(|block| write_block(to, &id, block))?;
     facts(to, &id, section, source, packed)?;
     writeln!(to, "</section>")
 }
@@ -230,7 +230,7 @@ fn finding(to: &mut dyn Write, found: &Conclusion) -> io::Result<()> {
     writeln!(to, "</li>")
 }
 
-fn part(to: &mut dyn Write, id: &str, block: &Block) -> io::Result<()> {
+fn write_block(to: &mut dyn Write, id: &str, block: &Block) -> io::Result<()> {
     match block {
         Block::Head(text) => writeln!(to, "<h2>{}</h2>", markup(text)),
         Block::Chart(chart) => figure::write(to, id, chart),

@@ -1,4 +1,5 @@
-//! The record of one interval of a watch, as a few lines: its sums, and the calls that took most time.
+//! The record of one interval of a watch, as a few lines: its sums, the calls that took most time, the
+//! ring operations, and the peers.
 
 use iotomy_record::{SortKey, Times, Trace};
 
@@ -7,7 +8,7 @@ use crate::numbers::{bytes, counted, decimals_for, duration, figure, fixed, thou
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
 use crate::trace::images::{CallSum, Ledger};
-use crate::trace::print_hidden;
+use crate::trace::{peers, print_hidden, rings, until};
 
 const COLUMNS: [Column; 10] = [
     Column::text("call", 11).at_least(16),
@@ -22,7 +23,7 @@ const COLUMNS: [Column; 10] = [
     Column::number("max", "µs", 2).at_least(8),
 ];
 
-/// The default number of calls.
+/// The default number of calls, of ring operations and of peers.
 const USUAL_ROWS: usize = 5;
 
 /// The record of an interval as the text a terminal shows, ending in a line break.
@@ -30,6 +31,9 @@ pub fn interval(record: &Trace, style: &Style) -> String {
     let mut page = Page::new(style);
     headline(&mut page, record);
     calls(&mut page, record);
+    rings::print_in_interval(&mut page, record, USUAL_ROWS);
+    peers::print_in_interval(&mut page, record, USUAL_ROWS);
+    until::print_in_interval(&mut page, record);
     page.blank();
     page.finish()
 }
@@ -42,6 +46,7 @@ fn headline(page: &mut Page<'_>, record: &Trace) {
         made = format!("{made}, {}", bytes(total.bytes));
     }
     parts.push(made);
+    parts.extend(rings::requests(record));
     if total.errors > 0 {
         parts.push(counted(total.errors, "error", "errors"));
     }
@@ -57,6 +62,14 @@ fn headline(page: &mut Page<'_>, record: &Trace) {
             "{} lost",
             counted(record.observer.lost_events.into(), "event", "events")
         ));
+    }
+    if record.observer.lost_connections > 0 {
+        let lost = record.observer.lost_connections.into();
+        parts.push(format!("{} lost", counted(lost, "connection", "connections")));
+    }
+    if record.observer.lost_requests > 0 {
+        let lost = record.observer.lost_requests.into();
+        parts.push(format!("{} lost", counted(lost, "request", "requests")));
     }
     // The time of day: `2026-11-24T03:12:45.123Z`.
     let time = record.started.split('T').nth(1).unwrap_or(&record.started);
@@ -93,12 +106,6 @@ fn cells(page: &Page<'_>, record: &Trace, sum: &CallSum<'_>, decimals: usize) ->
     let rows = || record.calls.iter().filter(|call| call.syscall == sum.name);
     let mut times = Times::default();
     rows().for_each(|call| times.merge(&call.wall_times));
-    let is_bound = rows().filter(|call| call.max_ns == sum.max).all(|call| call.max_is_bound);
-    let at_most = match (is_bound, page.unicode()) {
-        (false, _) => "",
-        (true, true) => "≤ ",
-        (true, false) => "<= ",
-    };
     let quantile = |share| if times.is_empty() { String::new() } else { us(times.quantile(share)) };
     vec![
         page.name(sum.name, 28),
@@ -110,6 +117,6 @@ fn cells(page: &Page<'_>, record: &Trace, sum: &CallSum<'_>, decimals: usize) ->
         sum.blocked.map(ms).unwrap_or_default(),
         quantile(0.5),
         quantile(0.99),
-        if sum.max > 0 { format!("{at_most}{}", us(sum.max)) } else { String::new() },
+        if sum.max > 0 { sum.max_us(page) } else { String::new() },
     ]
 }

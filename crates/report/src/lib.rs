@@ -25,6 +25,7 @@ mod looks;
 mod markdown;
 mod page;
 mod parts;
+mod peers;
 mod quantize;
 mod race;
 mod section;

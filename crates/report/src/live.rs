@@ -8,10 +8,16 @@
 
 mod draw;
 mod output;
+mod peer_rows;
+mod ring_rows;
 mod rows;
 mod screen;
 
 pub use screen::{Event, Key, Screen, ScreenRequest, Setting};
 
+#[cfg(test)]
+mod peer_tests;
+#[cfg(test)]
+mod ring_tests;
 #[cfg(test)]
 mod tests;

@@ -64,6 +64,11 @@ impl<'a> Page<'a> {
         self.style.unicode
     }
 
+    /// The sign before a figure that is a bound.
+    pub(crate) fn at_most(&self) -> &'static str {
+        if self.style.unicode { "≤ " } else { "<= " }
+    }
+
     /// A text of the record, safe to print, its middle left out where it is above `width`.
     pub(crate) fn name(&self, text: &str, width: usize) -> String {
         // Four characters of input give at least one column; the rest cannot be seen anyway.
@@ -206,6 +211,18 @@ pub(crate) fn elide(text: &str, width: usize, ellipsis: &str) -> String {
     }
 }
 
+/// `text` with its beginning left out where it is too wide: for paths in lists, whose ends tell them
+/// apart.
+pub(crate) fn elide_front(text: &str, width: usize, ellipsis: &str) -> String {
+    if columns(text) <= width {
+        return text.to_string();
+    }
+    match width.checked_sub(columns(ellipsis) + 1) {
+        Some(room) => format!("{ellipsis}{}", tail(text, room + 1)),
+        None => head(text, width).to_string(),
+    }
+}
+
 /// Breaks a text between words into lines of at most `first` and then `rest` columns; a word wider
 /// than a line is broken itself.
 pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
@@ -246,6 +263,8 @@ mod tests {
     fn the_middle_of_a_path_is_left_out() {
         assert_eq!(elide("/usr/lib/x86_64-linux-gnu/libc.so.6", 20, "…"), "/usr/l…gnu/libc.so.6");
         assert_eq!(elide("short", 5, "…"), "short");
+        assert_eq!(elide_front("/usr/lib/libc.so.6", 10, "…"), "…libc.so.6");
+        assert_eq!(elide_front("short", 5, "…"), "short");
         assert_eq!(elide("文文文文文文", 7, "…"), "文…文文");
     }
 
@@ -260,6 +279,7 @@ mod tests {
         #[test]
         fn nothing_is_wider_than_asked(text in "\\PC{0,60}", width in 2usize..40, color: bool) {
             prop_assert!(columns(&elide(&text, width, "…")) <= width);
+            prop_assert!(columns(&elide_front(&text, width, "…")) <= width);
             for line in wrap(&text, width, width) {
                 prop_assert!(columns(&line) <= width, "{line:?}");
             }

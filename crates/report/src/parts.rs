@@ -202,7 +202,7 @@ fn sheet_as_csv(sheet: &Sheet) -> String {
 
 fn csv_cell(cell: &Cell) -> String {
     match cell.value {
-        // A number is no formula, whatever its sign.
+        // A number is not a formula, whatever its sign.
         Value::Whole(_) | Value::Real(_) | Value::Absent => cell.raw(),
         Value::Text => csv_field(&cell.text),
     }

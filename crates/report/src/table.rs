@@ -4,7 +4,7 @@
 //! column, the gap between columns, the place of remarks, whole columns from the least important
 //! on. A column without any value is not shown at all.
 
-use crate::page::{Ink, Page, columns, elide, wrap};
+use crate::page::{Ink, Page, columns, elide, elide_front, wrap};
 use crate::sheet::Field;
 
 /// The width to which the first column may shrink so that the gaps stay wide, unless it sets
@@ -33,17 +33,22 @@ pub(crate) struct Column<'a> {
     kept: usize,
     /// The width up to which the first column is complete as long as gaps and remarks can shrink.
     usual: usize,
+    /// The width that the first column does not fall below while another can be left out.
+    least: usize,
+    /// Whether a first column that is cut loses its beginning instead of its middle.
+    keeps_end: bool,
 }
 
 impl<'a> Column<'a> {
     /// A column of text.
     pub(crate) const fn text(head: &'a str, worth: u8) -> Self {
-        Self { head, unit: "", left: true, worth, kept: 0, usual: FIRST_USUAL }
+        let (usual, least) = (FIRST_USUAL, FIRST_AT_LEAST);
+        Self { head, unit: "", left: true, worth, kept: 0, usual, keeps_end: false, least }
     }
 
     /// A column of numbers in one unit, which stands under the head.
     pub(crate) const fn number(head: &'a str, unit: &'a str, worth: u8) -> Self {
-        Self { head, unit, left: false, worth, kept: 0, usual: FIRST_USUAL }
+        Self { left: false, unit, ..Self::text(head, worth) }
     }
 
     /// The same in a page.
@@ -55,7 +60,7 @@ impl<'a> Column<'a> {
     }
 
     /// The same, shown this wide also where its rows have little or nothing, so that a table drawn
-    /// again and again stays where it is.
+    /// again and again stays where it is. A first column is not cut to less.
     pub(crate) const fn at_least(self, kept: usize) -> Self {
         Self { kept, ..self }
     }
@@ -64,6 +69,16 @@ impl<'a> Column<'a> {
     /// whose names are useless when cut.
     pub(crate) const fn usually(self, usual: usize) -> Self {
         Self { usual, ..self }
+    }
+
+    /// The same, kept up to this width even if other columns have to be left out.
+    pub(crate) const fn no_less_than(self, least: usize) -> Self {
+        Self { least, ..self }
+    }
+
+    /// The same, cut at its beginning: for paths that have that in common.
+    pub(crate) const fn keeping_end(self) -> Self {
+        Self { keeps_end: true, ..self }
     }
 }
 
@@ -117,7 +132,8 @@ impl<'a> Table<'a> {
     fn fit(&mut self, page: &Page<'_>) -> Layout<'a> {
         let layout = self.layout(page.width());
         for row in &mut self.rows {
-            row.cells[0] = elide(&row.cells[0], layout.widths[0], page.ellipsis());
+            let cut = if self.columns[0].keeps_end { elide_front } else { elide };
+            row.cells[0] = cut(&row.cells[0], layout.widths[0], page.ellipsis());
         }
         layout
     }
@@ -156,7 +172,8 @@ impl<'a> Table<'a> {
             let taken =
                 |gap: usize| INDENT + others.iter().map(|i| widths[*i] + gap).sum::<usize>();
             let first = widths[0];
-            let (usual, least) = (first.min(self.columns[0].usual), first.min(FIRST_AT_LEAST));
+            let least = self.columns[0].least.max(self.columns[0].kept);
+            let (usual, least) = (first.min(self.columns[0].usual), first.min(least));
             let tries = [
                 (2, first, remarks),
                 (2, usual, remarks),

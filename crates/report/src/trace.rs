@@ -10,12 +10,14 @@ mod headline;
 pub(crate) mod images;
 pub(crate) mod ledger;
 mod paths;
-mod peers;
+pub(crate) mod peers;
 mod processes;
+pub(crate) mod rings;
 mod section;
-mod slowest;
+pub(crate) mod slowest;
 mod threads;
 mod times;
+pub(crate) mod until;
 
 use iotomy_record::{SortKey, Trace};
 
@@ -49,10 +51,12 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     let mut page = Page::new(style);
     let images = images::list(record);
     headline::print(&mut page, record, &images);
+    until::print(&mut page, record);
     ledger::print(&mut page, record, &images);
     processes::print(&mut page, record, &images);
     threads::print(&mut page, record, &images);
     calls::print(&mut page, record, &images);
+    rings::print(&mut page, record, &images);
     times::print(&mut page, record);
     distributions::print(&mut page, record, &images);
     files::print(&mut page, record, &images);

@@ -11,7 +11,7 @@
 use crate::order::Random;
 use crate::student::share_above;
 
-/// The fewest measurements on each side of a change: one outlier, or two, are no new level.
+/// The fewest measurements on each side of a change: one outlier, or two, are not a new level.
 const LEAST: usize = 3;
 
 /// Shuffles of a series. With 1,999 a chance of 1 in 100 is distinguishable from 2 in 100.

@@ -12,6 +12,8 @@
 mod files;
 mod many;
 mod raw;
+mod ring_connections;
+mod rings;
 mod signals;
 
 use std::process::ExitCode;
@@ -25,6 +27,10 @@ fn main() -> ExitCode {
     match command {
         // N calls of getppid.
         "getppid" => raw::getppid(number(1)),
+        // N requests of io_uring by this way.
+        "rings" => rings::run(arguments.get(1).map_or("", String::as_str), number(2)),
+        // Reads by workers of a ring; their CPU time in this file.
+        "ring-workers" => rings::workers(&arguments[1]),
         // 23 openat calls that fail (ENOENT) and 7 readv calls that fail (EBADF).
         "errors" => raw::errors(),
         // N calls of the 32-bit getpid from a 64-bit program.
@@ -101,6 +107,8 @@ fn main() -> ExitCode {
         // Prints "ready" and its process id, waits for a byte on stdin, then makes N calls of getppid in each of two
         // threads.
         "on-demand" => many::on_demand(number(1)),
+        // The same of as many of THREADS threads as there may be, besides the first, which makes none.
+        "many-on-demand" => many::many_on_demand(number(1), number(2)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -47,7 +47,7 @@ pub(crate) fn thread_storm(ms: u64) {
 }
 
 /// Forks a child that runs `body`, which may only make system calls, and then ends.
-fn fork(body: impl FnOnce()) -> i32 {
+pub(crate) fn fork(body: impl FnOnce()) -> i32 {
     // SAFETY: the child only makes system calls and ends with `_exit`.
     match unsafe { libc::fork() } {
         0 => {
@@ -66,7 +66,7 @@ fn leave(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-fn wait(pid: i32) {
+pub(crate) fn wait(pid: i32) {
     let mut status = 0;
     // SAFETY: `status` is writable.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
@@ -192,6 +192,26 @@ pub(crate) fn outlive_ready() {
 pub(crate) fn ready() {
     println!("ready {}", std::process::id());
     std::io::stdout().flush().expect("somebody reads");
+}
+
+pub(crate) fn many_on_demand(threads: u64, calls: u64) {
+    let closed = std::sync::RwLock::new(());
+    std::thread::scope(|scope| {
+        let gate = closed.write().expect("nobody panics");
+        for _ in 0..threads {
+            let small = std::thread::Builder::new().stack_size(16 << 10);
+            let work = || {
+                drop(closed.read());
+                raw::getppid(calls);
+            };
+            if small.spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        ready();
+        let _ = std::io::stdin().read(&mut [0]);
+        drop(gate);
+    });
 }
 
 pub(crate) fn on_demand(calls: u64) {

@@ -59,10 +59,13 @@ fn watcher(observer: &str) {
         duration: None,
         files: false,
         paths: false,
+        peers: false,
         threads: false,
         slowest: 0,
         calls: None,
+        ring_operations: None,
         filter: iotomy_observe::Filter::default(),
+        forgets: false,
         rows: Request::ROWS,
     };
     let seen = observer.watch(&request).unwrap();

@@ -6,7 +6,7 @@ mod harness;
 use std::io::Write;
 use std::time::Duration;
 
-use harness::{Watched, command, each_observer, subject, truth, watch};
+use harness::{Running, Watched, command, each_observer, subject, truth, watch, watch_running};
 use iotomy_needs::Need;
 use iotomy_observe::{ObserveError, Request, Target};
 use iotomy_record::Exit;
@@ -201,11 +201,7 @@ fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
     each_observer(|observer| {
         let mut running = harness::Running::start(&["on-demand", "23"]);
         let target = Request { target: Target::process(running.pid()), ..command("", &[]) };
-        let watched = std::thread::scope(|scope| {
-            let watched = scope.spawn(|| observer.watch(&target).map(Watched).unwrap());
-            running.let_go_once_watched(observer.declaration().name);
-            watched.join().unwrap()
-        });
+        let watched = watch_running(observer, &target, &mut running, Running::let_go);
         assert_eq!(running.wait(), 0);
         assert_eq!(watched.calls("getppid"), 46);
         assert_eq!(watched.observer.incomplete_calls, 2, "those its threads were in");
@@ -236,14 +232,11 @@ fn calls_that_are_refused_are_counted_in_a_process_that_was_in_none() {
         let go = folder.path().join("go");
         std::fs::write(&go, [0]).unwrap();
         let words = ["refused-after-a-spin", "23", go.to_str().unwrap()];
-        let running = harness::Running::until_ready(&words);
+        let mut running = harness::Running::until_ready(&words);
         let target = Request { target: Target::process(running.pid()), ..command("", &[]) };
-        let watched = std::thread::scope(|scope| {
-            let watched = scope.spawn(|| observer.watch(&target).map(Watched).unwrap());
-            running.wait_until_watched(observer.declaration().name);
+        let watched = watch_running(observer, &target, &mut running, |_| {
             let mut go = std::fs::OpenOptions::new().write(true).open(&go).unwrap();
             go.write_all(&[1]).unwrap();
-            watched.join().unwrap()
         });
         assert_eq!(running.wait(), 0);
         let counted = (watched.calls("getppid"), watched.errors("getppid", "EACCES"));
@@ -348,11 +341,7 @@ fn what_a_thread_was_in_when_the_watch_began_is_told() {
         }
         let mut running = harness::Running::start(&["on-demand", "23"]);
         let whole = request(&running, None);
-        let woken = std::thread::scope(|scope| {
-            let watched = scope.spawn(|| observer.watch(&whole).map(Watched).unwrap());
-            running.let_go_once_watched(observer.declaration().name);
-            watched.join().unwrap()
-        });
+        let woken = watch_running(observer, &whole, &mut running, Running::let_go);
         assert_eq!(running.wait(), 0);
         assert_eq!(woken.calls.iter().map(|row| row.entered_before).sum::<u64>(), 2);
         assert_eq!(woken.observer.incomplete_calls, 2);

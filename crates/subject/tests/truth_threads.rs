@@ -6,7 +6,9 @@ mod harness;
 
 use std::collections::BTreeSet;
 
-use harness::{Running, Watched, command, each_observer, subject, watch};
+use harness::{
+    Need, Running, Watched, command, each_observer, skip, subject, watch, watch_running,
+};
 use iotomy_observe::{Observer, Request, Target};
 use iotomy_record::Thread;
 
@@ -104,16 +106,38 @@ fn an_execve_is_of_the_thread_that_made_it() {
 }
 
 #[test]
+fn of_ten_thousand_threads_no_call_is_lost() {
+    each_observer(|observer| {
+        let name = observer.declaration().name;
+        // ptrace stops each thread at each call, one after the other.
+        let threads: usize = if name == "bpf" { 10_000 } else { 200 };
+        let mut running = Running::until_ready(&["many-on-demand", &threads.to_string(), "23"]);
+        let there = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().count();
+        if there != threads + 1 {
+            running.let_go();
+            return skip(Need::Machine, &format!("no more than {there} threads can be made here"));
+        }
+        let target = Target::process(running.pid());
+        let calls = Some(BTreeSet::from(["getppid".to_owned()]));
+        let request = Request { target, threads: true, calls, ..command("", &[]) };
+        let watched = watch_running(observer, &request, &mut running, Running::let_go);
+        assert_eq!(watched.calls("getppid"), threads as u64 * 23, "{name}");
+        assert_eq!(sum(&watched, |row| row.calls), threads as u64 * 23, "{name}");
+        let counted: u32 = watched.threads.iter().map(Thread::count).sum();
+        assert_eq!(counted as usize, there, "{name}");
+        assert_eq!(watched.observer.lost_events, 0, "{name}");
+        assert_eq!(running.wait(), 0);
+    });
+}
+
+#[test]
 fn threads_that_ran_before_the_watch_are_listed_each() {
     each_observer(|observer| {
         let mut running = Running::start(&["on-demand", "23"]);
         let target = Target::process(running.pid());
-        let name = observer.declaration().name;
-        let watched = std::thread::scope(|scope| {
-            scope.spawn(|| running.let_go_once_watched(name));
-            let calls = Some(BTreeSet::from(["getppid".to_owned()]));
-            watch(observer, &Request { target, threads: true, calls, ..command("", &[]) })
-        });
+        let calls = Some(BTreeSet::from(["getppid".to_owned()]));
+        let request = Request { target, threads: true, calls, ..command("", &[]) };
+        let watched = watch_running(observer, &request, &mut running, Running::let_go);
         let counts: Vec<_> = watched.threads.iter().map(|row| (row.count(), row.calls)).collect();
         assert_eq!(counts, [(1, 23), (1, 23)], "{:?}", watched.threads);
         assert_eq!(running.wait(), 0);

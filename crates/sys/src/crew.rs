@@ -29,6 +29,11 @@ impl Crew {
         Ok(crew)
     }
 
+    /// The members' process ids, in their order.
+    pub fn pids(&self) -> &[i32] {
+        self.children.pids()
+    }
+
     /// This side's end of the sockets, in the order of the members.
     pub fn lines(&self) -> &[UnixStream] {
         &self.lines
@@ -52,7 +57,7 @@ mod tests {
             }
         };
         let crew = Crew::start(3, &work).unwrap();
-        let pids = crew.children.pids().to_vec();
+        let pids = crew.pids().to_vec();
         for (at, mut line) in (0u8..).zip(crew.lines()) {
             line.write_all(&[10]).unwrap();
             let mut answer = [0];

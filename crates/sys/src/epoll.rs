@@ -3,6 +3,7 @@
 use std::arch::asm;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// `struct epoll_event`, which is packed on x86-64.
 #[cfg_attr(target_arch = "x86_64", repr(C, packed))]
@@ -103,6 +104,33 @@ pub fn epoll_wait(
     }
     // A number below 0 is the negated error, which is far above −2³¹.
     usize::try_from(register).map_err(|_| io::Error::from_raw_os_error(-(register as i32)))
+}
+
+/// `int epoll_pwait2(int epfd, struct epoll_event *events, int maxevents, const struct timespec
+/// *timeout, const sigset_t *sigmask)`: as `epoll_wait`, to the nanosecond. No timeout waits without
+/// end. The mask's lowest bit is signal 1; without one the thread's own stays.
+///
+/// # Errors
+/// As epoll_pwait2(2).
+pub fn epoll_pwait2(
+    epoll: BorrowedFd<'_>,
+    events: &mut [EpollEvent],
+    timeout: Option<Duration>,
+    mask: Option<u64>,
+) -> io::Result<usize> {
+    let room = libc::c_long::try_from(events.len()).unwrap_or(libc::c_long::MAX);
+    let limit = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let mask = mask.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let (fd, start) = (libc::c_long::from(epoll.as_raw_fd()), events.as_mut_ptr());
+    // SAFETY: the kernel writes at most `room` events, for which there is room, and reads a
+    // `timespec` and a mask of 8 bytes that live during the call, or none.
+    let count =
+        unsafe { libc::syscall(libc::SYS_epoll_pwait2, fd, start, room, limit, mask, 8usize) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
 #[cfg(test)]

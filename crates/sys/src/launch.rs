@@ -229,6 +229,21 @@ pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<HeldChild, Launc
     }
 }
 
+/// Becomes `command`: this process goes on as its program, which inherits what this process did. Returns
+/// the error if that fails.
+pub fn become_command(command: &Command) -> LaunchError {
+    let image = match Image::new(command) {
+        Ok(image) => image,
+        Err(error) => return error,
+    };
+    // SAFETY: a zeroed set is a valid value of the type.
+    let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a null new set only reads; `mask` outlives the call.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, std::ptr::null(), &raw mut mask) };
+    let (stage, errno) = child::become_program(command, &image, &mask, &mut || {});
+    command.failure(stage, errno)
+}
+
 fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
     let mut ends: [RawFd; 2] = [-1; 2];
     // SAFETY: `ends` is room for two descriptors.

@@ -55,7 +55,7 @@ struct InfoAttributes {
 /// returns true.
 ///
 /// # Errors
-/// The kernel's error, as when it has no batch operations, or the descriptor is no hash map that
+/// The kernel's error, as when it has no batch operations, or the descriptor is not a hash map that
 /// all CPUs share.
 pub fn visit_entries(
     map: BorrowedFd<'_>,

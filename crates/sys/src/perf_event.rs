@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 pub(crate) const PERF_TYPE_HARDWARE: u32 = 0;
 pub(crate) const PERF_TYPE_SOFTWARE: u32 = 1;
@@ -55,6 +56,21 @@ pub fn open_sampler(ticker: Ticker, scope: Scope, hz: u32) -> io::Result<OwnedFd
         config,
         sample_period: u64::from(hz),
         flags: DISABLED | EXCLUDE_HYPERVISOR | EXCLUDE_IDLE | IS_RATE,
+        ..Attributes::default()
+    };
+    perf_event_open(attributes, scope)
+}
+
+/// Opens a timer of the kernel's, disabled, that interrupts at this interval, also while its scope is idle.
+///
+/// # Errors
+/// The kernel's error: it is not allowed.
+pub fn open_clock(scope: Scope, interval: Duration) -> io::Result<OwnedFd> {
+    let attributes = Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_CPU_CLOCK,
+        sample_period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX >> 1),
+        flags: DISABLED,
         ..Attributes::default()
     };
     perf_event_open(attributes, scope)

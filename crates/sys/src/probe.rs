@@ -53,7 +53,7 @@ mod tests {
     /// Run with `--nocapture` to see the results of this machine.
     #[test]
     fn every_trial_answers_and_names_its_call() {
-        let trials: [(&str, Result<(), Refusal>); 13] = [
+        let trials: [(&str, Result<(), Refusal>); 14] = [
             ("map", bpf::map_create()),
             ("program", bpf::prog_load()),
             ("fentry", bpf::fentry(u32::MAX)),
@@ -67,6 +67,7 @@ mod tests {
             ("network", namespaces::network()),
             ("filter", privileges::seccomp_filter()),
             ("ptrace", ptrace::seize_child()),
+            ("pidfd", ptrace::copy_descriptor()),
         ];
         for (name, result) in trials {
             println!("{name}: {result:?}");

@@ -26,7 +26,7 @@ impl ScreenGuard {
     /// killed. The guard has its own name when this returns.
     ///
     /// # Errors
-    /// When it is no terminal, or a pipe or a process cannot be made.
+    /// When it is not a terminal, or a pipe or a process cannot be made.
     pub fn new(terminal: BorrowedFd<'_>, farewell: &'static [u8]) -> io::Result<Self> {
         // SAFETY: `termios` is plain integers; the call below writes over it.
         let mut now: libc::termios = unsafe { std::mem::zeroed() };

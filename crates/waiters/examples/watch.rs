@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use iotomy_waiters::{Declaration, Events, Interest, Settings, Trigger, Waiter};
+use iotomy_waiters::{Declaration, Events, Interest, RING, Settings, Trigger, Waiter};
 use rustix::io::{read, write};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -37,7 +37,8 @@ fn main() -> Outcome<()> {
         _ => return Err(usage.into()),
     }
     eprintln!("done");
-    Ok(())
+    // What is watched is not closed: a ring would have results of that, too.
+    std::process::exit(0);
 }
 
 fn pairs(count: usize) -> Outcome<Pairs> {
@@ -66,6 +67,11 @@ fn change(waiter: &Declaration, operation: &str, times: usize, pairs: &Pairs) ->
         } else {
             waiter.remove(watched.as_fd())?;
         }
+    }
+    let queues = waiter.declaration().calls.add.iter().any(|call| call.name.starts_with(RING));
+    if queues {
+        // What it has queued is submitted.
+        waiter.wait(&mut Events::with_capacity(1), Some(Duration::ZERO))?;
     }
     std::mem::forget(waiter);
     Ok(())

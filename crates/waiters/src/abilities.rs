@@ -3,6 +3,8 @@
 /// The features of a waiter.
 #[derive(Debug, Clone, Copy)]
 pub struct Abilities {
+    /// How it learns of what happens.
+    pub model: Model,
     /// When it reports a descriptor.
     pub trigger: Trigger,
     /// Whether one event wakes some, and not all, of the threads that wait for the same descriptor
@@ -26,6 +28,38 @@ pub struct Abilities {
     pub highest: Option<i32>,
     /// The unit to which a time-out is rounded up, in ns.
     pub timeout_step_ns: u64,
+}
+
+/// How a program learns of what happens: four models, the fourth of which tells one of two things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// It asks each descriptor, again and again.
+    Polling,
+    /// A signal tells it. The signals of an open file go to one process, so only one can watch it.
+    Signals,
+    /// It passes all descriptors with each wait, which returns those that are ready.
+    Passed,
+    /// It has registered what it waits for, and learns that a call would not block now.
+    Readiness,
+    /// It has requested what it wants, and learns that it was done.
+    Completion,
+}
+
+impl Model {
+    /// Every model.
+    pub const ALL: [Self; 5] =
+        [Self::Polling, Self::Signals, Self::Passed, Self::Readiness, Self::Completion];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Polling => "polling",
+            Self::Signals => "signals",
+            Self::Passed => "set passed",
+            Self::Readiness => "readiness",
+            Self::Completion => "completion",
+        }
+    }
 }
 
 /// When a waiter reports a descriptor.

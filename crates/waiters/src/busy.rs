@@ -17,7 +17,9 @@ use crate::calls::{Call, Times};
 use crate::deadline::wait_until;
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
-use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Trigger, WaitError};
+use crate::{
+    Abilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "busy",
@@ -33,6 +35,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         wait: &[Call { name: "poll", times: Times::EachDescriptor }],
     },
     abilities: Abilities {
+        model: Model::Polling,
         trigger: Trigger::Level,
         exclusive: false,
         room: Room::Told,

@@ -1,6 +1,9 @@
-//! The calls a waiter makes, declared so that a test can count them.
+//! The calls a waiter makes, and the operations that it submits to a ring, declared so that a test can count them.
 
-/// The calls of each operation, and no others.
+/// Begins the name of an operation of io_uring: `ring:poll_add`.
+pub const RING: &str = "ring:";
+
+/// The calls of each operation, and no others. What is queued for a ring is submitted with a later call.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls {
     /// Of opening.
@@ -18,7 +21,7 @@ pub struct Calls {
 /// A call and how often it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// As section 2 of the manual has it.
+    /// As section 2 of the manual has it; an operation of io_uring is [`RING`] with its name.
     pub name: &'static str,
     /// How often.
     pub times: Times,
@@ -31,6 +34,8 @@ pub enum Times {
     Exactly(u64),
     /// Once for each descriptor watched.
     EachDescriptor,
+    /// Once for each event.
+    EachEvent,
     /// Once for each event, and once more to find that there are no others.
     EachEventAndOnce,
     /// Only rarely; the description says when.
@@ -43,19 +48,20 @@ impl Times {
         match self {
             Self::Exactly(times) => times * operations,
             Self::EachDescriptor => descriptors * operations,
+            Self::EachEvent => events,
             Self::EachEventAndOnce => events + operations,
             Self::Rarely => 0,
         }
     }
 
-    /// The text for tables.
+    /// The text for tables, which list calls that are made rarely apart.
     pub fn summary(self) -> String {
         match self {
-            Self::Exactly(1) => String::new(),
+            Self::Exactly(1) | Self::Rarely => String::new(),
             Self::Exactly(times) => format!(" × {times}"),
             Self::EachDescriptor => " × descriptors".to_owned(),
+            Self::EachEvent => " × events".to_owned(),
             Self::EachEventAndOnce => " × (events + 1)".to_owned(),
-            Self::Rarely => " (now and then)".to_owned(),
         }
     }
 }

@@ -10,8 +10,8 @@ use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_wait
 use crate::calls::once;
 use crate::deadline::{millis, wait_until};
 use crate::{
-    Abilities, Call, Calls, Closed, Counts, Declaration, Event, Events, Interest, Kind, Probe,
-    Ready, Room, Trigger, WaitError, Waiter,
+    Abilities, Call, Calls, Closed, Counts, Declaration, Event, Events, Interest, Kind, Model,
+    Probe, Ready, Room, Trigger, WaitError, Waiter,
 };
 
 /// The bits that may not be combined with [`EXCLUSIVE`].
@@ -39,6 +39,7 @@ const CHANGE: &[Call] = &[once("epoll_ctl")];
 
 /// The features that all of them have.
 pub(crate) const ABILITIES: Abilities = Abilities {
+    model: Model::Readiness,
     trigger: Trigger::Level,
     exclusive: false,
     room: Room::Told,

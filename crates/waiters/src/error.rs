@@ -79,6 +79,9 @@ fn hint(call: &str, error: &io::Error) -> Option<&'static str> {
         ("epoll_ctl", Errno::NOSPC) => {
             Some("the limit is fs.epoll.max_user_watches; raise it with sysctl, as root")
         }
+        ("port_associate", Errno::AGAIN) => Some(
+            "a port has room for 65,536 descriptors, and fs.epoll.max_user_watches limits them, too",
+        ),
         ("poll", Errno::INVAL) => {
             Some("the set exceeds the process's limit of descriptors; raise it with ulimit -n")
         }

@@ -11,10 +11,10 @@
 
 use crate::calls::{Call, once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
-use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
+use crate::{Abilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
 
-/// The calls of a removal, which waits until the kernel has released the descriptor.
-const CANCEL: &[Call] = &[once("io_uring_enter")];
+/// Of a removal, which waits until the kernel has released the descriptor.
+const CANCEL: Call = once("ring:async_cancel");
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "io-uring-poll",
@@ -25,12 +25,13 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     man: &["io_uring(7)", "io_uring_enter(2)"],
     calls: Calls {
         open: &[once("io_uring_setup")],
-        add: &[rarely("io_uring_enter")],
-        modify: CANCEL,
-        remove: CANCEL,
+        add: &[once("ring:poll_add"), rarely("io_uring_enter")],
+        modify: &[CANCEL, once("ring:poll_add"), once("io_uring_enter")],
+        remove: &[CANCEL, once("io_uring_enter")],
         wait: &[once("io_uring_enter")],
     },
     abilities: Abilities {
+        model: Model::Readiness,
         trigger: Trigger::Edge,
         exclusive: false,
         room: Room::Told,

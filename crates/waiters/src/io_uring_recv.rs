@@ -14,7 +14,7 @@
 
 use crate::calls::{once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
-use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
+use crate::{Abilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "io-uring-recv",
@@ -26,12 +26,13 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     man: &["io_uring(7)", "io_uring_enter(2)", "io_uring_register(2)"],
     calls: Calls {
         open: &[once("io_uring_setup"), once("io_uring_register")],
-        add: &[once("getsockopt"), rarely("io_uring_enter")],
+        add: &[once("getsockopt"), once("ring:recv"), rarely("io_uring_enter")],
         modify: &[once("getsockopt")],
-        remove: &[once("io_uring_enter")],
+        remove: &[once("ring:async_cancel"), once("io_uring_enter")],
         wait: &[once("io_uring_enter")],
     },
     abilities: Abilities {
+        model: Model::Completion,
         trigger: Trigger::Edge,
         exclusive: false,
         room: Room::Never,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Declaration, Event, Events, Kind, Probe, Ready, Room, Trigger,
+    Abilities, Calls, Closed, Declaration, Event, Events, Kind, Model, Probe, Ready, Room, Trigger,
     WaitError,
 };
 
@@ -24,6 +24,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     man: &[],
     calls: Calls { open: &[], add: &[], modify: &[], remove: &[], wait: &[] },
     abilities: Abilities {
+        model: Model::Polling,
         trigger: Trigger::Level,
         exclusive: false,
         room: Room::Told,

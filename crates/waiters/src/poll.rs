@@ -17,7 +17,9 @@ use crate::calls::once;
 use crate::deadline::{millis, wait_until};
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
-use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Trigger, WaitError};
+use crate::{
+    Abilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "poll",
@@ -28,6 +30,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     man: &["poll(2)"],
     calls: Calls { open: &[], add: &[], modify: &[], remove: &[], wait: &[once("poll")] },
     abilities: Abilities {
+        model: Model::Passed,
         trigger: Trigger::Level,
         exclusive: false,
         room: Room::Told,

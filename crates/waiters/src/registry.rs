@@ -2,8 +2,8 @@
 
 use crate::waiter::Declaration;
 use crate::{
-    busy, epoll, epoll_edge, epoll_exclusive, epoll_oneshot, io_uring_poll, io_uring_recv, null,
-    poll, select, sigio,
+    busy, completion_port, dev_poll, epoll, epoll_edge, epoll_exclusive, epoll_oneshot,
+    event_ports, io_uring_poll, io_uring_recv, kqueue, null, poll, select, sigio,
 };
 
 /// Every waiter, in the order they are listed.
@@ -13,10 +13,14 @@ pub static WAITERS: &[&Declaration] = &[
     &sigio::DECLARATION,
     &select::DECLARATION,
     &poll::DECLARATION,
+    &dev_poll::DECLARATION,
     &epoll::DECLARATION,
     &epoll_edge::DECLARATION,
     &epoll_oneshot::DECLARATION,
     &epoll_exclusive::DECLARATION,
+    &event_ports::DECLARATION,
+    &kqueue::DECLARATION,
+    &completion_port::DECLARATION,
     &io_uring_poll::DECLARATION,
     &io_uring_recv::DECLARATION,
 ];

@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use crate::calls::{once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Ready, Room,
-    Trigger, WaitError, Waiter,
+    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Room, Trigger, WaitError, Waiter,
 };
 
 const NAME: &str = "select";
@@ -40,6 +40,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         wait: &[once("select"), rarely("fcntl")],
     },
     abilities: Abilities {
+        model: Model::Passed,
         trigger: Trigger::Level,
         exclusive: false,
         room: Room::Told,

@@ -28,8 +28,8 @@ use crate::calls::{Call, Times, exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Ready, Room,
-    Trigger, WaitError, Waiter,
+    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Room, Trigger, WaitError, Waiter,
 };
 
 const NAME: &str = "sigio";
@@ -50,6 +50,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         wait: &[Call { name: "rt_sigtimedwait", times: Times::EachEventAndOnce }, rarely("poll")],
     },
     abilities: Abilities {
+        model: Model::Signals,
         trigger: Trigger::Edge,
         exclusive: false,
         room: Room::AfterRefusal,

@@ -40,19 +40,23 @@ pub enum Probe {
     Unsupported(String),
 }
 
-/// The settings a waiter is opened with. They only reserve room: a waiter also accepts more than it
-/// was told to expect.
+/// The settings a waiter is opened with. Those of numbers and bytes only reserve room: a waiter also
+/// accepts more than it was told to expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// The expected number of watched descriptors, roughly.
     pub descriptors: usize,
     /// Bytes a buffer holds, for waiters that receive by themselves.
     pub buffer_bytes: usize,
+    /// How many of the threads that share a waiter run at once at most, for waiters that can cap that
+    /// (`completion-port`). A thread runs from the end of a wait to its next one, unless it is known
+    /// to be blocked. 0 is no limit.
+    pub concurrency: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { descriptors: 1024, buffer_bytes: 4096 }
+        Self { descriptors: 1024, buffer_bytes: 4096, concurrency: 0 }
     }
 }
 

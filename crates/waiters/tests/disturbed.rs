@@ -53,7 +53,7 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
 /// A waiter that was told to expect little.
 fn small(name: &str) -> Option<TestedWaiter> {
     let waiter = waiters().into_iter().find(|waiter| waiter.name == name)?;
-    let settings = Settings { descriptors: 1, buffer_bytes: 16 };
+    let settings = Settings { descriptors: 1, buffer_bytes: 16, ..Settings::default() };
     let waiter = (waiter.open)(&settings).unwrap();
     Some(TestedWaiter { waiter, events: Events::with_capacity(64) })
 }

@@ -1,12 +1,20 @@
 //! The tables of docs/waiters.md are what the waiters declare.
 
 use iotomy_needs::guide;
-use iotomy_waiters::{Call, Declaration, Kind, WAITERS};
+use iotomy_waiters::{Call, Declaration, Kind, Times, WAITERS};
 
 fn calls(calls: &[Call]) -> String {
-    let all: Vec<_> =
-        calls.iter().map(|call| format!("`{}`{}", call.name, call.times.summary())).collect();
-    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+    let of = |are_rare: bool| -> Vec<String> {
+        let calls = calls.iter().filter(|call| (call.times == Times::Rarely) == are_rare);
+        calls.map(|call| format!("`{}`{}", call.name, call.times.summary())).collect()
+    };
+    let (always, rare) = (of(false).join(", "), of(true).join(", "));
+    match (always.is_empty(), rare.is_empty()) {
+        (true, true) => "none".to_owned(),
+        (_, true) => always,
+        (true, false) => format!("now and then {rare}"),
+        (false, false) => format!("{always}; now and then {rare}"),
+    }
 }
 
 fn yes(is_so: bool) -> &'static str {
@@ -50,6 +58,7 @@ fn the_tables_are_what_is_declared() {
         let highest = a.highest.map_or(String::new(), |highest| format!(" up to {highest}"));
         vec![
             format!("`{}`", w.name),
+            a.model.name().to_owned(),
             format!("{}{exclusive}", a.trigger.name()),
             format!("{}{highest}", kinds(w)),
             a.room.summary().to_owned(),
@@ -62,6 +71,7 @@ fn the_tables_are_what_is_declared() {
     });
     let header = [
         "waiter",
+        "model",
         "trigger",
         "watches",
         "room to write",

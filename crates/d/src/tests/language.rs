@@ -1,5 +1,5 @@
-use super::{compiled, matches, outcome};
-use crate::Outcome;
+use super::{compiled, matches, outcome, scope};
+use crate::{Outcome, compile_beside};
 
 /// Whether a text holds with 512 bytes, ENOENT, descriptor 3 and 1 ms.
 fn holds(text: &str) -> bool {
@@ -192,4 +192,22 @@ fn values_that_need_many_registers_are_calculated_in_few_or_refused() {
     assert_eq!(many.unwrap_err(), crate::EmitError::TooDeep);
     let error = compiled(&right).unwrap().emit(5, 30).unwrap_err();
     assert!(error.to_string().contains("of at most 30"), "{error}");
+}
+
+#[test]
+fn what_is_added_up_is_a_number() {
+    for text in ["count() == 3", "sum( bytes ) / count() == 333333", "-sum(bytes) < 0 && count()"] {
+        assert!(holds(text), "{text}");
+    }
+}
+
+#[test]
+fn two_conditions_read_one_word_of_matches() {
+    let first = compiled("call == \"a\" || path == \"/*\"").unwrap();
+    let text = "path == \"/*\" && file == \"/b\"";
+    let second = compile_beside(text, scope(), first.tests()).unwrap();
+    assert_eq!(second.tests()[..2], *first.tests());
+    assert_eq!(second.tests().len(), 3);
+    assert_eq!(outcome(&second, [0; 4], 0b110), Outcome::True);
+    assert_eq!(outcome(&second, [0; 4], 0b101), Outcome::False);
 }

@@ -1,4 +1,5 @@
-use super::compiled;
+use super::{compiled, scope};
+use crate::compile;
 
 /// The part of a text that is wrong, what is said of it, and the advice.
 fn problem(text: &str) -> (String, String) {
@@ -31,7 +32,7 @@ fn each_mistake_is_told_at_its_place() {
         ("\"a\" == \"b\"", "\"a\" == \"b\"", "two texts"),
         ("call == 5", "call == 5", "its text stands in \""),
         ("errno == \"ENOENT\"", "\"ENOENT\"", "without quotes"),
-        ("\"a\"", "\"a\"", "a string is no number"),
+        ("\"a\"", "\"a\"", "a string is not a number"),
         ("-call", "call", "is a string"),
         ("bytes / 0", "0", "division by zero"),
         ("bytes % (2 - 2)", "(2 - 2)", "division by zero"),
@@ -54,6 +55,18 @@ fn each_mistake_is_told_at_its_place() {
         ("bytes ≥ 5", "≥", "write >="),
         ("bytes; fd", ";", "an expression is expected"),
         ("bytes, fd", ",", "expected the end"),
+        ("count > 5", "count", "write count()"),
+        ("sum(byte) > 5", "byte", "write sum(bytes)"),
+        ("sum() > 5", "sum()", "write sum(bytes)"),
+        ("sum(bytes, fd) > 5", "bytes, fd", "write sum(bytes)"),
+        ("count(bytes) > 5", "bytes", "write count()"),
+        ("cuont() > 5", "cuont", "did you mean `count`"),
+        ("quantize(bytes)", "quantize", "the functions are count(), sum(bytes)"),
+        ("sum(bytes > 5", "(", "left open"),
+        ("sum(bytes 5)", "5", "`,` or `)`"),
+        ("sum(\"a) > 5", "\"a) > 5", "closing"),
+        ("count() == \"a\"", "\"a\"", "without quotes"),
+        ("5(3)", "(", "expected a value before it"),
     ] {
         let (found, message) = problem(text);
         assert!(found == place && message.contains(said), "{text}: {found:?} {message}");
@@ -72,10 +85,22 @@ fn too_much_is_refused() {
         "1+".repeat(30_000) + "1",
         "1?".repeat(20_000),
         "1<".repeat(20_000) + "(",
+        "a(".repeat(20_000),
+        "a(1,".repeat(16_000),
         "x".repeat(60_000),
     ] {
         let message = problem(&text).1;
         assert!(message.len() < 300, "{message}");
     }
     assert!(compiled(&("1+".repeat(200) + "1")).is_ok());
+}
+
+#[test]
+fn where_nothing_is_added_up_a_function_is_unknown() {
+    let none = crate::Scope { aggregations: &[], ..scope() };
+    let problem = compile("count() > 5", none).unwrap_err();
+    assert_eq!(
+        (problem.span.clone(), problem.to_string()),
+        (0..5, "unknown function `count`; there are none here".to_owned())
+    );
 }

@@ -10,6 +10,7 @@ fn expressions() -> impl Strategy<Value = String> {
         Just("errno".to_owned()),
         Just("fd".to_owned()),
         Just("ENOENT".to_owned()),
+        Just("sum(bytes)".to_owned()),
         (-3i64..70).prop_map(|number| format!("({number})")),
         any::<i64>().prop_map(|number| format!("({})", number.max(-i64::MAX))),
         any::<u32>().prop_map(|number| number.to_string()),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::mounts::Mount;
 use super::{Cgroup, CgroupError, search};
 
-/// Larger files are no state of a container.
+/// Larger files are not state of a container.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The fewest characters of an id that may stand for it.
@@ -122,7 +122,8 @@ struct Named {
 
 fn named(root: &Path, name: &str) -> Named {
     let mut found = Named::default();
-    for (file, id) in directories(&root.join("var/lib/docker/containers"), "config.v2.json") {
+    let docker = docker_roots(root).into_iter().map(|one| one.join("containers"));
+    for (file, id) in docker.flat_map(|one| directories(&one, "config.v2.json")) {
         let is_it =
             |text: &Value| text["Name"].as_str().is_some_and(|own| own == format!("/{name}"));
         if json(&file).as_ref().is_some_and(is_it) {
@@ -172,11 +173,27 @@ fn named(root: &Path, name: &str) -> Named {
     found
 }
 
+/// Where docker keeps its containers: as it is packaged, as it was configured, and where it runs
+/// without root.
+fn docker_roots(root: &Path) -> Vec<PathBuf> {
+    let mut roots =
+        vec![root.join("var/lib/docker"), root.join("var/snap/docker/common/var-lib-docker")];
+    let configured = json(&root.join("etc/docker/daemon.json"));
+    let configured = configured.as_ref().and_then(|text| text["data-root"].as_str());
+    roots.extend(configured.map(|one| root.join(one.trim_start_matches('/'))));
+    roots.extend(homes(root).map(|home| home.join(".local/share/docker")));
+    roots
+}
+
+/// The home directories, as they usually are.
+fn homes(root: &Path) -> impl Iterator<Item = PathBuf> {
+    inner(&root.join("home")).into_iter().chain([root.join("root")])
+}
+
 /// The lists of podman's containers, of root and of the users.
 fn stores(root: &Path) -> Vec<PathBuf> {
     let mut roots = vec![root.join("var/lib/containers/storage")];
-    let homes = inner(&root.join("home")).into_iter().chain([root.join("root")]);
-    roots.extend(homes.map(|home| home.join(".local/share/containers/storage")));
+    roots.extend(homes(root).map(|home| home.join(".local/share/containers/storage")));
     let lists = roots.iter().flat_map(|store| inner(store));
     let lists = lists.filter(|one| one.to_string_lossy().ends_with("-containers"));
     lists.map(|one| one.join("containers.json")).collect()

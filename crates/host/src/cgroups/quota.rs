@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Cgroups;
 use super::mounts::Mount;
+use crate::kernel_text;
 
 /// The CPU time that control groups allow a set of processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,8 +23,7 @@ pub enum CpuQuota {
 impl Cgroups {
     /// The quota of these processes, as far as groups are visible here. One that is gone has none.
     pub fn cpu_quota(&self, pids: impl IntoIterator<Item = u32>) -> CpuQuota {
-        let memberships =
-            |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let memberships = |pid: u32| kernel_text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let mut by_membership: BTreeMap<String, Option<(f64, PathBuf)>> = BTreeMap::new();
         for pid in pids {
             by_membership

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::similar::nearest;
 use crate::manual::below;
 
-/// The one key that is no option: whether every run is kept.
+/// The one key that is not an option: whether every run is kept.
 pub(super) const HISTORY: &str = "history";
 pub(super) const ALWAYS: &str = "always";
 

@@ -56,7 +56,14 @@ pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
     EnvironmentFact {
         name: "PATH",
         says: "The directories in which commands are looked up.",
-        is_of: |name, verb| runs_commands(name, verb) || name == "lab run" || has(verb, "open"),
+        is_of: |name, verb| {
+            runs_commands(name, verb) || ["lab run", "ports"].contains(&name) || has(verb, "open")
+        },
+    },
+    EnvironmentFact {
+        name: "LD_PRELOAD",
+        says: "Libraries that the command loads behind that of event ports.",
+        is_of: |name, _| name == "ports",
     },
     EnvironmentFact {
         name: "COLORTERM, LANG, LANGUAGE, LC_*, NO_COLOR, TERM, TZ",

@@ -3,6 +3,7 @@
 //! As with `trace`, once a command runs, its run is never lost: later errors are printed, and the
 //! command's own exit status stands, unless it was 0.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ use super::outputs::Outputs;
 use super::saving::SaveArgs;
 use super::target::{self, RUNNING, TargetArgs};
 use super::trace::{
-    Refusal, UserArgs, WATCH_STATUS, command, ended, launch_status, seconds, watching,
+    Refusal, UserArgs, WATCH_STATUS, command, ended, filter, launch_status, seconds, watching,
 };
 use super::{judging, outputs};
 use crate::errors::print_error;
@@ -86,6 +87,10 @@ pub(crate) struct AnatomyArgs {
     #[command(flatten)]
     user: UserArgs,
 
+    /// Split only the calls for which EXPR holds, as in 'call == "fsync" && duration > 10ms'
+    #[arg(long = "where", value_name = "EXPR", long_help = where_help())]
+    r#where: Option<String>,
+
     /// Samples a second on each CPU; a rate that fits the kernel's tick, as 1000 does, is wrong about what
     /// timers wake
     #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=MOST))]
@@ -147,6 +152,15 @@ const RATE: u32 = 997;
 /// Where a sample takes 40 µs, as it does in some virtual machines, this many take two fifths of the time;
 /// a few times as many leave none for the command.
 const MOST: i64 = 10_000;
+
+/// The help of `--where`.
+fn where_help() -> String {
+    filter::help(
+        "Split only the calls for which EXPR holds, as in 'call == \"fsync\" && duration > 10ms'",
+        "The time of all other calls is one row. Samples and sleeps are set aside until the call that \
+         they are in returns and the condition decides.",
+    )
+}
 
 /// Watches, dissects, reports, and leaves with the command's own status.
 pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
@@ -224,10 +238,14 @@ fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
         // Of the whole machine they are too many.
         files: !args.target.is_machine(),
         paths: false,
+        peers: false,
         threads: false,
         slowest: 0,
         calls: None,
-        filter: iotomy_observe::Filter::default(),
+        // Nothing tells whether a condition holds for the request that a sample is of.
+        ring_operations: args.r#where.is_some().then(BTreeSet::new),
+        filter: filter::filter(args.r#where.as_deref(), None, &[])?,
+        forgets: false,
         rows: Request::ROWS,
     })
 }
@@ -240,6 +258,7 @@ fn record(
     dissection: Dissection,
 ) -> Anatomy {
     let view = View {
+        r#where: args.r#where.clone().unwrap_or_default(),
         top: args.top,
         wait: args.wait,
         machine: args.target.is_machine(),

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
             is_no_folder(args, sources, target, errno)?;
             let is_there = errno == Errno::NOTDIR;
             let place = TargetPlace { folder: None, name: target, path: target, is_there };
-            session.part(sources, place);
+            session.copy_into(sources, place);
         }
     }
     session.meter.end();
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
                 path: &to,
                 is_there: lies_in(source, path),
             };
-            self.part(std::slice::from_ref(source), place);
+            self.copy_into(std::slice::from_ref(source), place);
         }
         if self.args.fsync {
             let synced = self.sync_folder(folder.as_fd(), path);
@@ -252,7 +252,7 @@ impl<'a> Session<'a> {
     }
 
     /// Copies sources into one file, and prints errors.
-    fn part(&mut self, sources: &[PathBuf], place: TargetPlace<'_>) {
+    fn copy_into(&mut self, sources: &[PathBuf], place: TargetPlace<'_>) {
         let done = transfer::transfer(self, sources, place);
         self.settle(done);
     }

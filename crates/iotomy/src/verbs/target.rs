@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ArgGroup;
+use clap::builder::NonEmptyStringValueParser;
 use iotomy_host::Cgroups;
 use iotomy_observe::{Glob, Selection, Target};
 use iotomy_record::Watched;
@@ -49,14 +50,14 @@ pub(crate) struct TargetArgs {
     cgroup: Vec<PathBuf>,
 
     /// Watch every process of a systemd unit, until Ctrl-C; a name without a suffix is a service's
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     unit: Vec<String>,
 
     /// Watch every process of a container or Kubernetes pod, until Ctrl-C
     ///
     /// The container is named by its name or the first characters of its id, as docker, podman,
     /// nerdctl or crictl list it; the pod by its name or id. May be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     container: Vec<String>,
 
     /// Leave out the processes that the watched ones created or create, unless they are named too
@@ -69,7 +70,7 @@ pub(crate) struct TargetArgs {
 }
 
 /// The id of a process.
-fn process(text: &str) -> Result<u32, String> {
+pub(super) fn process(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(pid) if (1..=i32::MAX.cast_unsigned()).contains(&pid) => Ok(pid),
         _ => Err(String::from("expected a process ID; find it with `pgrep NAME`")),
@@ -162,7 +163,8 @@ impl TargetArgs {
             (1, _) => format!("{}, 1 process now", self.description()),
             _ => format!("{}, {now} processes now", self.description()),
         };
-        if now == 0 {
+        let others_may_come = !selection.names.is_empty() || !selection.cgroups.is_empty();
+        if now == 0 && others_may_come {
             let whom = self.description();
             let _ = writeln!(
                 stderr,

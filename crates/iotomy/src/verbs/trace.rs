@@ -4,9 +4,12 @@
 //! printed, and the command's own exit status stands, unless it was 0.
 
 mod calls;
-mod filter;
+pub(super) mod filter;
 mod intervals;
 mod live;
+mod resolving;
+mod ring;
+mod status;
 mod user;
 pub(super) mod watching;
 
@@ -15,18 +18,23 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target};
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Exit, Trace, View};
+use iotomy_record::{Trace, View};
 use iotomy_report::Style;
 use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
+use self::calls::Chosen;
+pub(super) use self::calls::groups;
 use self::intervals::IntervalView;
 use self::live::LiveView;
+use self::ring::RingView;
+use self::status::TRACE_STATUS;
+pub(super) use self::status::{WATCH_STATUS, ended};
 pub(super) use self::user::UserArgs;
 use super::outputs::Outputs;
 use super::saving::SaveArgs;
@@ -34,7 +42,7 @@ use super::target::{self, RUNNING, TargetArgs};
 use super::view::ViewArgs;
 use super::{judging, outputs};
 use crate::errors::{COULD_NOT_RUN, print_error};
-use crate::manual::{Fact, Manual};
+use crate::manual::Manual;
 use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
@@ -58,6 +66,14 @@ pub(crate) const MANUAL: Manual = Manual {
         ),
         ("iotomy trace --live -- make", "Show live counts:"),
         (
+            "if iotomy trace -q --until 'errno == EIO' -d 60 --unit postgresql; then echo an I/O error; fi",
+            "Wait for an error, for a minute at most:",
+        ),
+        (
+            "iotomy trace --ring 30 --until 'call == \"fsync\" && duration > 100ms' --json spike.json --unit postgresql",
+            "Wait for a slow sync, and keep the 30 seconds before it:",
+        ),
+        (
             "iotomy trace -i 1 --unit nginx\niotomy trace -i 1 -q --json - --unit nginx | jq -c .calls[0]",
             "Report each second, or write a record of each second in a line:",
         ),
@@ -66,7 +82,7 @@ pub(crate) const MANUAL: Manual = Manual {
             "Keep the record, and show it again with shorter tables:",
         ),
     ],
-    status: WATCH_STATUS,
+    status: TRACE_STATUS,
     see_also: &[
         "iotomy-anatomy(1)",
         "iotomy-race(1)",
@@ -76,18 +92,9 @@ pub(crate) const MANUAL: Manual = Manual {
     ],
 };
 
-/// How a watch of a command ends.
-pub(super) const WATCH_STATUS: &[Fact] = &[
-    ("status of CMD", "CMD ran and exited. Without a CMD it is 0."),
-    ("128 + n", "Signal n ended CMD."),
-    ("127", "There is no such program."),
-    ("126", "The program cannot be executed."),
-    (
-        "2",
-        "The command line is wrong, the watch could not begin, or CMD succeeded and its report or record \
-         could not be written, or its run not be kept (--save).",
-    ),
-];
+/// What is shown as it comes, or counted of the whole watch only: not together with `--ring`.
+const OF_THE_WHOLE: [&str; 9] =
+    ["live", "interval", "files", "peers", "paths", "threads", "slowest", "by", "save"];
 
 /// Trace the system calls of a command and account for its time
 ///
@@ -116,7 +123,7 @@ pub(crate) struct TraceArgs {
 
     /// Show live counts on the whole terminal; the report follows at the end
     ///
-    /// The view shows calls, files, processes and the time ledger of each second; `?` lists the
+    /// The view shows calls, files, processes, peers and the time ledger of each second; `?` lists the
     /// keys. The command's terminal output goes to a pseudo-terminal: the view shows its last
     /// lines, and all of it follows when the view closes. The command reads nothing from the
     /// terminal.
@@ -130,6 +137,17 @@ pub(crate) struct TraceArgs {
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "live")]
     interval: Option<Duration>,
 
+    /// End the watch when a call for which EXPR holds has returned, as in 'duration > 10ms'
+    #[arg(long, value_name = "EXPR", long_help = filter::help_until())]
+    until: Option<String>,
+
+    /// Keep the last SECONDS only: the report and the record are of these
+    ///
+    /// A watch may go on for as long as it takes for --until to end it, or Ctrl-C: its memory is
+    /// bounded. The stretch is longer by a tenth at most; the report has its length.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = OF_THE_WHOLE)]
+    ring: Option<Duration>,
+
     /// Wait for every process that the command leaves running
     #[arg(long, conflicts_with = RUNNING)]
     wait: bool,
@@ -141,12 +159,12 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "NAME", default_value = AUTO, value_parser = observers())]
     observer: String,
 
-    /// Count only these system calls and groups, as in read,write,%file
+    /// Count only these system calls, ring operations and groups, as in read,%file,ring:send_zc
     #[arg(long = "call", value_name = "NAME,…", value_delimiter = ',', long_help = calls::help())]
     calls: Vec<String>,
 
-    /// Count only the calls for which EXPR holds, as in 'call == "read" && bytes < 512'
-    #[arg(long = "where", value_name = "EXPR", long_help = filter::help())]
+    /// Count only the calls and ring operations for which EXPR holds, as in 'call == "read" && bytes < 512'
+    #[arg(long = "where", value_name = "EXPR", long_help = filter::help_of_trace())]
     r#where: Option<String>,
 
     /// Count calls by the values of up to four variables as well, as in call,path
@@ -158,8 +176,18 @@ pub(crate) struct TraceArgs {
     files: bool,
 
     /// Show the other ends of sockets and pipes, with the bytes each way
+    ///
+    /// And connects and accepts, with their time and errors, and TCP's round-trip times and
+    /// retransmissions.
     #[arg(long)]
     peers: bool,
+
+    /// Show the names of remote addresses, as the system's resolver has them (with --peers)
+    ///
+    /// They are looked up after the watch, for 5 seconds at most; what is not answered by then stays an
+    /// address.
+    #[arg(long, requires = "peers", conflicts_with = "interval")]
+    resolve: bool,
 
     /// Count calls by the paths they are given as well, by outcome
     ///
@@ -250,9 +278,14 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let started = rfc3339(SystemTime::now());
     let mut intervals =
         args.interval.map(|every| interval_view(&args, &request, every, &mut outputs));
-    let viewer = match (&mut view, &mut intervals) {
-        (Some(view), _) => Some(view as _),
-        (None, intervals) => intervals.as_mut().map(|view| view as _),
+    let mut ring = args.ring.map(|length| {
+        let common = common(&args, &request);
+        RingView::new(length, common)
+    });
+    let viewer = match (&mut view, &mut intervals, &mut ring) {
+        (Some(view), _, _) => Some(view as _),
+        (_, Some(view), _) => Some(view as _),
+        (_, _, view) => view.as_mut().map(|view| view as _),
     };
     let watched = watching::watch(&args.observer, &request, viewer);
     // The terminal is the report's from here on, and an error's.
@@ -266,9 +299,13 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         }
     };
     let mut record = record(&args, &request, started, observation);
-    let is_kept = args.save.is_wanted();
+    let (is_kept, is_whole) = (args.ring.is_none() && args.save.is_wanted(), ring.is_none());
+    let mut taken = Ok(());
+    if let Some(ring) = ring {
+        (record, taken) = ring.finish(record);
+    }
     let wants_findings = reports(&args) || args.json.is_some();
-    if (wants_findings && intervals.is_none()) || is_kept {
+    if (wants_findings && intervals.is_none() && is_whole) || is_kept {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
@@ -277,16 +314,21 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     if !args.each {
         record.roll_up();
     }
+    if args.resolve && (reports(&args) || args.json.is_some() || is_kept) {
+        let unanswered = resolving::resolve(&mut record);
+        if unanswered > 0 && !args.quiet {
+            eprintln!("iotomy: --resolve: {unanswered} addresses have had no answer in time");
+        }
+    }
     let written = of_intervals.unwrap_or_else(|| write_out(&args, &record, outputs));
     let kept = !is_kept || args.save.keep(RecordRef::Trace(&record), args.quiet);
-    Ok(ended(record.exit, written, kept))
-}
-
-/// The exit status: the command's, unless that is 0 and an output failed.
-pub(super) fn ended(exit: Option<Exit>, written: Result<()>, is_kept: bool) -> ExitCode {
-    let own = u8::try_from(exit.map_or(0, Exit::status)).unwrap_or(u8::MAX);
-    let failed = written.map_err(|error| print_error(&error)).is_err() || !is_kept;
-    ExitCode::from(if own == 0 && failed { COULD_NOT_RUN } else { own })
+    let written = outputs::all([taken, written]);
+    let until = args.until.is_some().then(|| record.ended_by.is_some());
+    Ok(match (until, args.command.is_empty()) {
+        (Some(is_ended), true) => status::without_command(is_ended, written, kept),
+        (Some(true), false) => status::ended_by_call(written, kept),
+        (None, _) | (Some(false), false) => ended(record.exit, written, kept),
+    })
 }
 
 /// The live view, and the command's streams as it leaves them.
@@ -301,15 +343,21 @@ fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
     let setting = Setting {
         subject,
         files: request.files,
+        connections: request.peers,
         is_command: matches!(request.target, Target::Command(_)),
         ..args.looks.of_a_screen()
     };
-    let common = record(args, request, rfc3339(SystemTime::now()), Observation::nothing());
+    let common = common(args, request);
     let mut view = LiveView::open(setting, common, args.each)?;
     if let Target::Command(command) = &mut request.target {
         command.setup.streams = Some(view.streams()?);
     }
     Ok(view)
+}
+
+/// What the records of parts of the watch have in common.
+fn common(args: &TraceArgs, request: &Request) -> Trace {
+    record(args, request, rfc3339(SystemTime::now()), Observation::nothing())
 }
 
 /// The view of `--interval`, with the outputs.
@@ -319,8 +367,7 @@ fn interval_view(
     every: Duration,
     outputs: &mut Outputs,
 ) -> IntervalView {
-    let nothing = Observation::nothing();
-    let common = record(args, request, rfc3339(SystemTime::now()), nothing);
+    let common = common(args, request);
     let text = reports(args).then(|| {
         let to = outputs.take("--output");
         let style = match &to {
@@ -351,19 +398,31 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         Some(target) => target,
         None => Target::Command(command(&args.command, &args.user)?),
     };
-    Ok(Request {
+    let Chosen { calls, ring_operations } = calls::chosen(&args.calls)?;
+    let request = Request {
         target,
         wait: args.wait,
         duration: args.duration,
-        // The findings need them; of the whole machine they are too many.
-        files: args.files || args.peers || !args.target.is_machine(),
+        // The findings need them; of the whole machine they are too many, and without end those of a
+        // watch that may last for ever.
+        files: args.files || args.peers || !args.target.is_machine() && args.ring.is_none(),
         paths: args.paths,
+        peers: args.peers,
         threads: args.threads,
         slowest: args.slowest.unwrap_or(0),
-        calls: calls::calls(&args.calls)?,
-        filter: filter::filter(args.r#where.as_deref(), &args.by)?,
+        calls,
+        ring_operations,
+        filter: filter::filter(args.r#where.as_deref(), args.until.as_deref(), &args.by)?,
+        forgets: args.ring.is_some(),
         rows: args.max_rows,
-    })
+    };
+    if args.until.is_some() && !request.can_be_ended() {
+        return Err(Refusal::Other(anyhow!(
+            "--until: no call or ring operation that is counted can fulfil this; check the names of \
+             calls and groups"
+        )));
+    }
+    Ok(request)
 }
 
 /// The command for `argv`, run as `user` or as the current user.
@@ -376,7 +435,7 @@ pub(super) fn command(argv: &[OsString], user: &UserArgs) -> Result<Command, Ref
     let path = own.map(|(_, path)| path.clone()).or_else(|| std::env::var_os("PATH"));
     command.program = find_program(name, path.as_deref()).map_err(|error| {
         let status = exec_status(&error);
-        let said = anyhow::anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
+        let said = anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
         Refusal::Program(said, status)
     })?;
     Ok(command)
@@ -398,7 +457,7 @@ pub(super) fn program_hint(name: &OsStr, error: &std::io::Error) -> &'static str
 }
 
 /// As a shell has it: 127 for a program that is not there, 126 for one that cannot be run.
-fn exec_status(error: &std::io::Error) -> u8 {
+pub(super) fn exec_status(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
@@ -414,6 +473,7 @@ fn record(args: &TraceArgs, request: &Request, started: String, seen: Observatio
     let mut view = View {
         calls: args.calls.clone(),
         r#where: args.r#where.clone().unwrap_or_default(),
+        until: args.until.clone().unwrap_or_default(),
         files: args.files,
         peers: args.peers,
         paths: args.paths,

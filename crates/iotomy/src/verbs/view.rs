@@ -16,6 +16,9 @@ pub(crate) struct ViewArgs {
 
     /// Show power-of-two distributions of these quantities, instead of the return values of the
     /// calls that move the most bytes
+    ///
+    /// Of ring operations, return are the results that are numbers of bytes, and wall is the time from
+    /// submission to completion.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = quantities())]
     quantize: Vec<Quantity>,
 

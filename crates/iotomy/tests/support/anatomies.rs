@@ -57,6 +57,7 @@ fn dissected(
                 .collect(),
             functions: vec![Function { name: function.into(), samples: on_cpu_ms, on_cpu_ns }],
         }],
+        ..DissectedCall::default()
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "no test file needs total")]
 
 pub(crate) mod attached;
+pub(crate) mod cgroups;
 pub(crate) mod copying;
 pub(crate) mod histories;
 mod invariants;
@@ -12,6 +13,8 @@ pub(crate) mod labs;
 mod over;
 mod processes;
 pub(crate) mod races;
+pub(crate) mod rings;
+pub(crate) mod servers;
 pub(crate) mod sessions;
 pub(crate) mod volume;
 
@@ -38,26 +41,34 @@ pub(crate) fn each_observer(test: impl Fn(&str)) {
     if bpf() {
         test("bpf");
     }
-    if works("ptrace") {
+    if ptrace() {
         test("ptrace");
-    } else {
-        skip(Need::Ptrace, "ptrace does not work here");
     }
+}
+
+/// Whether the ptrace observer works here; a test that needs it and finds it does not is skipped.
+pub(crate) fn ptrace() -> bool {
+    static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
+    works(Need::Ptrace, TRIED.get_or_init(|| tried("ptrace")))
 }
 
 /// Whether the bpf observer works here; a test that needs it and finds it does not is skipped.
 pub(crate) fn bpf() -> bool {
-    static WORKS: OnceLock<bool> = OnceLock::new();
-    let works = *WORKS.get_or_init(|| works("bpf"));
-    if !works {
-        skip(Need::Bpf, "bpf does not work here, or not for this user");
-    }
-    works
+    static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
+    works(Need::Bpf, TRIED.get_or_init(|| tried("bpf")))
 }
 
-fn works(observer: &str) -> bool {
+fn works(observer: Need, tried: &Result<(), String>) -> bool {
+    if let Err(said) = tried {
+        skip(observer, said);
+    }
+    tried.is_ok()
+}
+
+/// Watches a command by the observer; what was said if that failed.
+fn tried(observer: &str) -> Result<(), String> {
     let trial = iotomy(&["trace", "-q", "--observer", observer, "true"]).output().unwrap();
-    trial.status.success()
+    if trial.status.success() { Ok(()) } else { Err(format!("{trial:?}")) }
 }
 
 /// The built command with a memory file system of its own, made with `options`, on `folder`, which only
@@ -112,6 +123,7 @@ fn surroundings(command: &mut Command) {
     // The tests may have been started in the background, where interrupts are ignored.
     iotomy_sys::signals::be_ended_by_signals();
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     // Whatever the user's locale is, reports have the characters that tests look for.
     command.env("LC_ALL", "C.UTF-8");
     // No test may follow the configuration of the user.

@@ -22,7 +22,16 @@ impl BackgroundProcess {
     /// Starts it and waits until it says a line, which is returned with it.
     pub(crate) fn ready(words: &[&str]) -> (Self, String) {
         let mut command = bare(words[0], &words[1..]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = loop {
+            match command.spawn() {
+                // Written a moment ago, and a process that another test forked then has it open until its exec.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::yield_now();
+                }
+                spawned => break spawned.unwrap(),
+            }
+        };
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut bystander = Self { child, output };
         let line = bystander.line();
@@ -72,7 +81,8 @@ pub(crate) fn send_if_there(pid: u32, signal: Signal) {
 
 /// A line of `/proc/PID/status`; `None` once the process is gone.
 pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let bytes = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().find(|line| line.starts_with(field))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }

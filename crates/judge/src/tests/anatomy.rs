@@ -21,6 +21,7 @@ fn opening(layer: &str, asleep_ns: u64) -> Anatomy {
         blocked_ns: asleep_ns,
         samples: 30,
         layers: vec![layer],
+        ..DissectedCall::default()
     };
     let call = Call { syscall: "openat".into(), calls: 100, ..Call::default() };
     Anatomy {

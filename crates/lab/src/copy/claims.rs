@@ -149,7 +149,7 @@ pub(super) fn mmap_explains(cases: &Cases<'_>) -> Judgement {
     }
 }
 
-/// A ratio below this is no gain.
+/// A ratio below this is not a gain.
 const FLAT: f64 = 1.1;
 
 pub(super) fn block_size(cases: &Cases<'_>) -> Judgement {

@@ -7,7 +7,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the CPU time that this thread has used, in ns.
 pub(crate) fn thread_ns() -> f64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now_ns(ClockId::ThreadCPUTime)
+}
+
+/// Returns the CPU time that all threads of this process have used, in ns.
+pub(crate) fn process_ns() -> f64 {
+    now_ns(ClockId::ProcessCPUTime)
+}
+
+fn now_ns(clock: ClockId) -> f64 {
+    let now = clock_gettime(clock);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 

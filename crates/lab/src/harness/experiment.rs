@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
+use iotomy_ports::RunWatch;
 use iotomy_record::{AxisValue, SweepAxis, Trace, numbers};
 
 use super::bounds::Needs;
@@ -61,8 +62,8 @@ pub struct Axis {
     pub summary: &'static str,
     /// The values it accepts.
     pub takes: Takes,
-    /// The values of a quick run. With [`Takes::Listed`], an empty list stands for all names, here
-    /// and in the two fields below.
+    /// The values of a quick run. With [`Takes::Listed`], an empty list stands for all names, and
+    /// with [`Takes::Registered`] for the usual ones, here and in the two fields below.
     pub quick: &'static [Value],
     /// The values of a default run.
     pub default: &'static [Value],
@@ -77,6 +78,13 @@ pub enum Takes {
     Names(&'static [&'static str]),
     /// One of these, from a registry.
     Listed(fn() -> Vec<&'static str>),
+    /// One of a registry's, some of which only run if they are asked for.
+    Registered {
+        /// The names of all.
+        all: fn() -> Vec<&'static str>,
+        /// Those that run unless others are asked for.
+        usual: fn() -> Vec<&'static str>,
+    },
     /// From the first to the second.
     Numbers(u64, u64),
     /// Multiples of the first from the second to the third.
@@ -88,7 +96,7 @@ impl Takes {
     pub fn names(self) -> Option<Vec<&'static str>> {
         match self {
             Self::Names(names) => Some(names.to_vec()),
-            Self::Listed(list) => Some(list()),
+            Self::Listed(list) | Self::Registered { all: list, .. } => Some(list()),
             Self::Numbers(..) | Self::Multiples(..) => None,
         }
     }
@@ -135,7 +143,9 @@ impl Axis {
             Size::Full => self.full,
         };
         match self.takes {
-            Takes::Listed(list) if values.is_empty() => list().into_iter().map(Value::S).collect(),
+            Takes::Listed(list) | Takes::Registered { usual: list, .. } if values.is_empty() => {
+                list().into_iter().map(Value::S).collect()
+            }
             _ => values.to_vec(),
         }
     }
@@ -150,7 +160,7 @@ impl Axis {
         number: impl Fn(&str) -> Result<u64, String>,
     ) -> Result<AxisValue, String> {
         match self.takes {
-            Takes::Names(_) | Takes::Listed(_) => {
+            Takes::Names(_) | Takes::Listed(_) | Takes::Registered { .. } => {
                 let names = self.takes.names().unwrap_or_default();
                 if names.contains(&text) {
                     return Ok(AxisValue::Name(text.to_owned()));
@@ -287,6 +297,15 @@ pub trait PreparedExperiment {
     /// operation that takes longer is given up and fails with [`iotomy_record::Case::NO_TIME`].
     fn wait_at_most(&mut self, _left: Option<Duration>) {}
 
+    /// Whether a case needs a watch that is told which threads are blocked.
+    fn needs_run_watch(&self, _case: &Params) -> bool {
+        false
+    }
+
+    /// Hands such a watch in before the visit of a case that needs it, or the reason why there is
+    /// none.
+    fn take_run_watch(&mut self, _watch: Result<Box<dyn RunWatch>, String>) {}
+
     /// Sets up a case, measures it, passes each sample to `keep` until `keep` breaks off, and takes
     /// the case down again.
     ///
@@ -332,6 +351,13 @@ pub trait Watch {
     /// # Errors
     /// Fails with the reason if the wake-ups cannot be counted.
     fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String>;
+
+    /// Makes a watch that the kernel tells which threads of this process are blocked, for a
+    /// completion port.
+    ///
+    /// # Errors
+    /// Fails with the reason if the kernel cannot be asked.
+    fn run_watch(&mut self) -> Result<Box<dyn RunWatch>, String>;
 }
 
 /// A running count of wake-ups.

@@ -178,6 +178,10 @@ impl Watch for FakeAround {
     fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String> {
         Err("no observer".into())
     }
+
+    fn run_watch(&mut self) -> Result<Box<dyn iotomy_ports::RunWatch>, String> {
+        Err("no observer".into())
+    }
 }
 
 const TRACE: &[u8] = include_bytes!("../../../race/src/attribution/trace.json");

@@ -178,6 +178,9 @@ impl RunInProgress {
         let a_visit = self.declared.sampling.a_visit;
         let room = self.declared.sampling.most - self.sweep.cases[at].samples.len();
         bench.wait_at_most(self.patience(begun));
+        if bench.needs_run_watch(&params) {
+            bench.take_run_watch(around.run_watch());
+        }
         let outcome = bench.visit(&params, &mut |sample| {
             samples.push(sample);
             signal = signal.or_else(|| around.interrupted());

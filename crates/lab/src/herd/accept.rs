@@ -22,7 +22,7 @@ use crate::harness::{
 };
 use crate::herd::accept::claims::accept_share;
 use crate::herd::clients::{Clients, Served};
-use crate::herd::gate::{Gate, OF_A_PROCESS, Task, check_loopback, probe, refused};
+use crate::herd::gate::{Gate, OF_A_PROCESS, Task, check_loopback, probe, refused, waits};
 use crate::herd::processes::{Counts, Herd};
 
 /// Descriptors of a process: the listener, a connection, an epoll or a ring, and room.
@@ -44,7 +44,7 @@ static DECLARATION: Declaration = Declaration {
     controls: &[
         "the same clients: separate processes that start together",
         "a connection is connect, wait until the other side closes, close; no data",
-        "one accept per wake-up, for every strategy",
+        "one accept per wake-up; all that there are with an edge trigger, which requires it",
         "127.0.0.1 and a port chosen by the kernel",
         "judged by the CPU time of workers and clients per connection: connections a second \
          depend on other load, and under load more workers get more of the CPUs",
@@ -97,21 +97,11 @@ static DECLARATION: Declaration = Declaration {
             unit: "",
             summary: "how the workers wait; epoll-exclusive-16 moves to the end of the queue \
                 after 16 accepts, epoll-oneshot is one epoll for all, reuseport is one socket \
-                each",
-            takes: Takes::Names(&[
-                "accept",
-                "select",
-                "poll",
-                "epoll",
-                "epoll-exclusive",
-                "epoll-exclusive-16",
-                "epoll-oneshot",
-                "io-uring",
-                "reuseport",
-            ]),
+                each; the other waiters are one set each",
+            takes: Takes::Listed(waits),
             quick: &[Value::S("epoll"), Value::S("epoll-exclusive"), Value::S("reuseport")],
-            default: ALL,
-            full: ALL,
+            default: &[],
+            full: &[],
         },
         Axis {
             name: "workers",
@@ -164,18 +154,6 @@ static DECLARATION: Declaration = Declaration {
     sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.03 },
     man: &["accept(2)", "epoll_ctl(2)", "io_uring_enter(2)", "socket(7)"],
 };
-
-const ALL: &[Value] = &[
-    Value::S("accept"),
-    Value::S("select"),
-    Value::S("poll"),
-    Value::S("epoll"),
-    Value::S("epoll-exclusive"),
-    Value::S("epoll-exclusive-16"),
-    Value::S("epoll-oneshot"),
-    Value::S("io-uring"),
-    Value::S("reuseport"),
-];
 
 impl Experiment for Accept {
     fn declaration(&self) -> &'static Declaration {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use iotomy_host::Skip;
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
+use iotomy_waiters::{Abilities, Declaration, Kind, Model, WAITERS};
 use rustix::event::epoll::EventFlags;
 
 use crate::harness::patience::Patience;
@@ -40,15 +41,29 @@ pub(crate) const WAITS: [(&str, Wait); 9] = [
     ("reuseport", Wait::ReusePort),
 ];
 
+/// Returns the names of all modes of waiting: those above, and those waiters of the registry of
+/// which each process can have a set that contains the listener and block at it.
+pub(crate) fn waits() -> Vec<&'static str> {
+    let is_above = |waiter: &Declaration| WAITS.iter().any(|(name, _)| *name == waiter.name);
+    let can = |waiter: &Declaration| {
+        let Abilities { model, sleeps, receives, serves, .. } = waiter.abilities;
+        sleeps && !receives && model != Model::Signals && serves.contains(&Kind::Listener)
+    };
+    let others = WAITERS.iter().filter(|waiter| can(waiter) && !is_above(waiter));
+    WAITS.iter().map(|(name, _)| *name).chain(others.map(|waiter| waiter.name)).collect()
+}
+
 /// Checks whether a mode of waiting works here.
 pub(crate) fn probe(waiter: &str) -> Result<Wait, Skip> {
-    let found = WAITS.iter().find(|(name, _)| *name == waiter);
-    let (_, wait) = found.ok_or_else(|| Skip(format!("unknown waiter {waiter}")))?;
-    if *wait == Wait::IoUring {
-        let herd = Gate::new(*wait)?.herd((1, 0), Patience::default());
+    let found = WAITS.iter().find(|(name, _)| *name == waiter).map(|(_, wait)| *wait);
+    let registered = || iotomy_waiters::waiter(waiter).map(|found| Wait::Waiter(found.name));
+    let wait = found.or_else(registered);
+    let wait = wait.ok_or_else(|| Skip(format!("unknown waiter {waiter}")))?;
+    if matches!(wait, Wait::IoUring | Wait::Waiter(_)) {
+        let herd = Gate::new(wait)?.herd((1, 0), Patience::default());
         herd.map_err(|Skip(reason)| Skip(format!("{reason} (iotomy doctor)")))?;
     }
-    Ok(*wait)
+    Ok(wait)
 }
 
 /// Checks that a connection over the loopback can be made: in a new network namespace the loopback

@@ -1,5 +1,5 @@
 //! The member's side of the fork: system calls and words of the board only, without locks or the
-//! parent's memory.
+//! parent's memory. Rings, and waiters of the registry, use the allocator besides.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, RawFd};
@@ -9,6 +9,7 @@ use iotomy_sys::accept_ring::AcceptRing;
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_wait};
 use iotomy_sys::poll::{PollFd, poll};
 use iotomy_sys::select::{FD_SETSIZE, FdSet, select};
+use iotomy_waiters::{Events, Interest, Settings, Trigger, WaitError, waiter};
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, dup};
 use rustix::net::{
@@ -19,7 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::processes::{ACCEPTS, CALL, EMPTY, ERRNO, Plan, READY, WAKES, Wait};
 
 /// The calls in which a member can fail.
-pub(super) const CALLS: [&str; 12] = [
+pub(super) const CALLS: [&str; 13] = [
     "accept4",
     "select",
     "poll",
@@ -32,7 +33,11 @@ pub(super) const CALLS: [&str; 12] = [
     "socket",
     "bind",
     "listen",
+    WAITER,
 ];
+
+/// What a waiter of the registry does.
+const WAITER: &str = "the waiter";
 
 /// Maximum number of descriptors a member waits for: the capacity of a set of select.
 const MOST: usize = FD_SETSIZE;
@@ -107,6 +112,7 @@ fn wait(member: &Member<'_>, plan: &Plan<'_>, numbers: &[RawFd]) -> Result<Never
             let alone = Member { listener: own.as_fd(), slot: member.slot };
             alone.by_epoll(&[own.as_raw_fd()], INPUT, None)
         }
+        Wait::Waiter(name) => member.by_waiter(name),
     }
 }
 
@@ -132,8 +138,16 @@ impl Member<'_> {
         self.slot[word].fetch_add(1, Ordering::Release);
     }
 
-    /// Accepts a connection, if there is one, and ends it.
+    /// Accepts a connection, if there is one, and ends it; counts if there is none.
     fn accept(&self) -> Result<bool, Failed> {
+        let has_accepted = self.accept_next()?;
+        if !has_accepted {
+            self.count(EMPTY);
+        }
+        Ok(has_accepted)
+    }
+
+    fn accept_next(&self) -> Result<bool, Failed> {
         loop {
             match accept_with(self.listener, SocketFlags::CLOEXEC) {
                 Ok(connection) => {
@@ -141,10 +155,7 @@ impl Member<'_> {
                     self.count(ACCEPTS);
                     return Ok(true);
                 }
-                Err(Errno::AGAIN) => {
-                    self.count(EMPTY);
-                    return Ok(false);
-                }
+                Err(Errno::AGAIN) => return Ok(false),
                 // The client has closed the connection, or a signal arrived.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => return Err(failed("accept4")(error)),
@@ -228,6 +239,29 @@ impl Member<'_> {
             self.accept()?;
             let events = INPUT | EventFlags::ONESHOT;
             change(epoll, Change::Modify, self.listener.as_raw_fd(), events)?;
+        }
+    }
+
+    /// Waits on a set of its own of a waiter of the registry, and takes what an event announces.
+    fn by_waiter(&self, name: &'static str) -> Result<Never, Failed> {
+        let refused = |error: WaitError| Failed(error.call.unwrap_or(WAITER), error.source);
+        let found = waiter(name).ok_or(Errno::INVAL).map_err(failed(WAITER))?;
+        let mut set = (found.open)(&Settings::default()).map_err(refused)?;
+        let mut events = Events::with_capacity(1);
+        set.add(self.listener, Interest::READ, 0).map_err(refused)?;
+        self.ready();
+        loop {
+            set.wait(&mut events, None).map_err(refused)?;
+            self.count(WAKES);
+            let has_accepted = self.accept()?;
+            match found.abilities.trigger {
+                Trigger::Level => {}
+                // The others that an edge announced are announced no more.
+                Trigger::Edge => while has_accepted && self.accept_next()? {},
+                Trigger::OneShot => {
+                    set.modify(self.listener, Interest::READ, 0).map_err(refused)?;
+                }
+            }
         }
     }
 

@@ -36,6 +36,8 @@ pub(crate) enum Wait {
     IoUring,
     /// A private listening socket on the same port (`SO_REUSEPORT`), in a private epoll.
     ReusePort,
+    /// A private set of the registry's waiter of this name.
+    Waiter(&'static str),
 }
 
 /// The parameters of a herd.

@@ -8,20 +8,12 @@ use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use super::clients::Clients;
-use super::processes::{Herd, MemberError, Plan, Wait, bind_shared};
+use iotomy_host::Skip;
+use iotomy_needs::{Need, skip};
 
-const ALL: [Wait; 9] = [
-    Wait::Accept,
-    Wait::Select,
-    Wait::Poll,
-    Wait::Epoll,
-    Wait::EpollExclusive,
-    Wait::EpollExclusiveAgain(2),
-    Wait::EpollOneshot,
-    Wait::IoUring,
-    Wait::ReusePort,
-];
+use super::clients::Clients;
+use super::gate::{probe, waits};
+use super::processes::{Herd, MemberError, Plan, Wait, bind_shared};
 
 /// Waits for a condition, with a limit: otherwise a defect would hang the suite.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -61,7 +53,7 @@ fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
         epoll: (wait == Wait::EpollOneshot).then_some(epoll.as_fd()),
         wait,
         members,
-        duplicates: if wait == Wait::ReusePort { 0 } else { 3 },
+        duplicates: if matches!(wait, Wait::ReusePort | Wait::Waiter(_)) { 0 } else { 3 },
     };
     let herd = Herd::start(&plan)?;
     for _ in 0..60_000 {
@@ -75,18 +67,17 @@ fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
 
 #[test]
 fn every_way_to_wait_serves_every_connection_once() {
-    for wait in ALL {
-        let (herd, address) = match herd(wait, 5) {
-            Ok(made) => made,
-            Err(MemberError { call: "io_uring_setup", source }) => {
-                iotomy_needs::skip(
-                    iotomy_needs::Need::IoUring,
-                    &format!("{wait:?}: io_uring_setup: {source}"),
-                );
+    for name in waits() {
+        let wait = match probe(name) {
+            Ok(wait) => wait,
+            Err(Skip(reason)) => {
+                let is_ring = reason.contains("io_uring");
+                let need = if is_ring { Need::IoUring } else { Need::Machine };
+                skip(need, &format!("{name}: {reason}"));
                 continue;
             }
-            Err(error) => panic!("{wait:?}: {error:?}"),
         };
+        let (herd, address) = herd(wait, 5).unwrap_or_else(|e| panic!("{wait:?}: {e:?}"));
         for connection in 1..=11u64 {
             let mut stream = TcpStream::connect(address).unwrap();
             // Only a guard against a hanging test.

@@ -7,7 +7,7 @@
 //! and a process without active descriptors makes none: the figure is the sum of their times, as if
 //! no descriptor of another process were in a set.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -18,19 +18,13 @@ use iotomy_waiters::rounds::Ring;
 
 use crate::harness::Params;
 use crate::harness::bounds::SoftLimit;
+use crate::wait::line::{answer, ask};
 use crate::wait::rounds::{count, open, refused, round};
 use crate::wait::{BATCH, processes};
 
 /// Only a guard against hanging: opening and registering thousands takes some time on a loaded
 /// machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Bytes of a request, and of an answer: two words.
-const WORDS: usize = 16;
-
-/// The first word of an answer if the round failed; the second word is the length of the reason,
-/// which follows.
-const FAILED: u64 = u64::MAX;
 
 /// The processes of a case.
 pub(super) struct Crews {
@@ -83,65 +77,25 @@ impl Crews {
         let (mut cpu, mut wall) = (0.0, 0.0);
         let parts = parts(&self.shares, of.0, of.1);
         for (line, part) in self.crew.lines().iter().zip(parts).filter(|(_, part)| part.0 > 0) {
-            let took = ask(line, part).map_err(|e| Skip(format!("a part of a round: {e}")))?;
+            let took = ask(line, [part.0 as u64, part.1 as u64])
+                .map_err(|e| Skip(format!("a part of a round: {e}")))?;
             (cpu, wall) = (cpu + took.0, wall + took.1);
         }
         Ok((cpu, wall))
     }
 }
 
-fn ask(mut line: &UnixStream, part: (usize, usize)) -> io::Result<(f64, f64)> {
-    line.write_all(&words([part.0 as u64, part.1 as u64]))?;
-    match read(&mut line)? {
-        [FAILED, length] => {
-            let mut reason = String::new();
-            line.take(length).read_to_string(&mut reason)?;
-            Err(io::Error::other(reason))
-        }
-        [cpu, wall] => Ok((f64::from_bits(cpu), f64::from_bits(wall))),
-    }
-}
-
-fn words(of: [u64; 2]) -> [u8; WORDS] {
-    let mut bytes = [0; WORDS];
-    bytes[..8].copy_from_slice(&of[0].to_ne_bytes());
-    bytes[8..].copy_from_slice(&of[1].to_ne_bytes());
-    bytes
-}
-
-fn read(line: &mut impl Read) -> io::Result<[u64; 2]> {
-    let mut bytes = [[0; 8]; 2];
-    line.read_exact(bytes.as_flattened_mut())?;
-    Ok(bytes.map(u64::from_ne_bytes))
-}
-
 /// The member's side: opens its pairs, and makes a round for each request.
 fn serve(line: &mut UnixStream, waiter: &str, pairs: usize, by_partner: bool) -> io::Result<()> {
-    let made = |line: &mut UnixStream| -> Result<io::Result<()>, Skip> {
-        let _limit = SoftLimit::raise()?;
+    let prepare = || {
+        let limit = SoftLimit::raise()?;
         let mut ring = Ring::new(pairs).map_err(refused)?;
         ring.set_partner(by_partner).map_err(refused)?;
-        let mut waiter = open(waiter, pairs)?;
-        let mut events = Events::with_capacity(BATCH);
-        loop {
-            let [active, writes] = match read(line) {
-                Ok(asked) => asked,
-                Err(error) => return Ok(Err(error)),
-            };
-            let of = (count(active), count(writes));
-            let (cpu, wall) = round(&mut ring, waiter.as_mut(), &mut events, of)?;
-            if let Err(error) = line.write_all(&words([cpu.to_bits(), wall.to_bits()])) {
-                return Ok(Err(error));
-            }
-        }
+        Ok((ring, open(waiter, pairs)?, Events::with_capacity(BATCH), limit))
     };
-    match made(line) {
-        Ok(ended) => ended,
-        Err(Skip(reason)) => {
-            line.write_all(&words([FAILED, reason.len() as u64]))?;
-            line.write_all(reason.as_bytes())
-        }
-    }
+    answer(line, prepare, |(ring, waiter, events, _), [active, writes]| {
+        round(ring, waiter.as_mut(), events, (count(active), count(writes)))
+    })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::harness::{
     PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 use crate::wait::BATCH;
-use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
+use crate::wait::pairs::{HOW_MANY, Pairs, blocking_waiters, waiters};
 use crate::wait::rounds::{of_pairs, refused};
 use crate::wait::threads::probe;
 
@@ -72,10 +72,10 @@ static DECLARATION: Declaration = Declaration {
             name: "waiter",
             unit: "",
             summary: "what waits",
-            takes: Takes::Listed(waiters),
-            quick: WAITERS,
-            default: WAITERS,
-            full: WAITERS,
+            takes: Takes::Registered { all: waiters, usual: blocking_waiters },
+            quick: JUDGED,
+            default: &[],
+            full: &[],
         },
         Axis {
             name: "descriptors",
@@ -110,7 +110,8 @@ static DECLARATION: Declaration = Declaration {
     man: &["select(2)", "poll(2)", "epoll_wait(2)", "epoll_ctl(2)", "io_uring_enter(2)"],
 };
 
-const WAITERS: &[Value] =
+/// Those of the hypothesis.
+const JUDGED: &[Value] =
     &[Value::S("select"), Value::S("poll"), Value::S("epoll"), Value::S("io-uring-poll")];
 
 // 500 is within what select can watch; 9,000 is what a limit of 20,000 descriptors leaves.

@@ -1,9 +1,10 @@
 //! `models`: the cost of the four models in which a program can wait for many descriptors.
 //!
-//! From article 002, after the BSD book: poll each descriptor repeatedly (`busy`); receive a signal
-//! (`sigio`); request the list of ready descriptors (`select`, `poll`); register interest (`epoll`,
-//! `io-uring-poll`). Another thread sends the current time at a given pace, and the waiter's
-//! thread receives it.
+//! From article 002, after the BSD book: poll each descriptor repeatedly; receive a signal; pass
+//! the set and receive the list of ready descriptors; register what is waited for. The fourth model
+//! has two kinds: readiness, where the program then makes the call, and completion, where the call
+//! has been made. Every waiter declares its model. Another thread sends the current time at a given
+//! pace, and the waiter's thread receives it.
 
 mod claims;
 
@@ -15,7 +16,7 @@ use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
 use iotomy_stats::median;
 use iotomy_waiters::rounds::Ring;
-use iotomy_waiters::{Events, Trigger, Waiter};
+use iotomy_waiters::{Events, Interest, Trigger, Waiter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::harness::bounds::FewSignals;
@@ -25,7 +26,7 @@ use crate::harness::{
     Sampling, Takes, Value, Watch,
 };
 use crate::wait::BATCH;
-use crate::wait::models::claims::models;
+use crate::wait::models::claims::{models, models_completion};
 use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
 use crate::wait::rounds::{count, of_pairs, refused};
 use crate::wait::threads::probe;
@@ -98,11 +99,11 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "model",
             unit: "",
-            summary: "the waiter that represents the model",
+            summary: "the waiter, of one of the models",
             takes: Takes::Listed(waiters),
-            quick: MODELS,
-            default: MODELS,
-            full: MODELS,
+            quick: &[],
+            default: &[],
+            full: &[],
         },
         Axis {
             name: "descriptors",
@@ -125,25 +126,25 @@ static DECLARATION: Declaration = Declaration {
     ],
     along: "rate",
     lines: "model",
-    claims: &[Claim {
-        id: "models",
-        source: "002",
-        text: "busy polling uses a whole CPU; SIGIO delivers but degrades when its queue \
-            overflows; readiness and registration block",
-        judge: models,
-    }],
+    claims: &[
+        Claim {
+            id: "models",
+            source: "002",
+            text: "busy polling uses a whole CPU; SIGIO delivers but degrades when its queue \
+                overflows; readiness and registration block",
+            judge: models,
+        },
+        Claim {
+            id: "models-completion",
+            source: "iotomy",
+            text: "an event that is a completion takes less CPU time than one of readiness, which \
+                the program follows with the call",
+            judge: models_completion,
+        },
+    ],
     sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.05 },
     man: &["select(2)", "poll(2)", "epoll(7)", "fcntl(2)", "signal(7)", "io_uring(7)"],
 };
-
-const MODELS: &[Value] = &[
-    Value::S("busy"),
-    Value::S("sigio"),
-    Value::S("select"),
-    Value::S("poll"),
-    Value::S("epoll"),
-    Value::S("io-uring-poll"),
-];
 
 impl Experiment for Models {
     fn declaration(&self) -> &'static Declaration {
@@ -262,16 +263,7 @@ impl PacedEvents {
                         return Err(Skip("an event was not reported".to_owned()));
                     }
                     let now = base.elapsed().as_nanos() as f64;
-                    let sent = |at: u64| received(ring, count(at));
-                    let is_edge = waiter.declaration().abilities.trigger == Trigger::Edge;
-                    for event in &*events {
-                        while let Some(then) = sent(event.token) {
-                            latencies.push((now - then).max(0.0));
-                            if !is_edge {
-                                break;
-                            }
-                        }
-                    }
+                    take(ring, waiter, events, |then| latencies.push((now - then).max(0.0)))?;
                 }
                 Ok(())
             };
@@ -299,8 +291,7 @@ impl PacedEvents {
         while told < pairs && empty < 2 {
             let found = waiter.wait(&mut events, Some(Duration::ZERO)).map_err(refused)?;
             empty = if found == 0 { empty + 1 } else { 0 };
-            told +=
-                events.iter().filter(|e| received(&self.0.ring, count(e.token)).is_some()).count();
+            take(&self.0.ring, waiter.as_mut(), &events, |_| told += 1)?;
         }
         drop(limit);
         let counts = waiter.counts();
@@ -311,6 +302,34 @@ impl PacedEvents {
             ("lost", (pairs - told) as f64),
         ])
     }
+}
+
+/// Takes the times that the events of a wait announce or contain, as the waiter's trigger requires.
+fn take(
+    ring: &Ring,
+    waiter: &mut dyn Waiter,
+    events: &Events,
+    mut put: impl FnMut(f64),
+) -> Result<(), Skip> {
+    let abilities = &waiter.declaration().abilities;
+    for (at, event) in events.iter().enumerate() {
+        let reader = count(event.token);
+        if abilities.receives {
+            let times = events.received(at).as_chunks().0;
+            times.iter().for_each(|time| put(u64::from_ne_bytes(*time) as f64));
+            continue;
+        }
+        while let Some(time) = received(ring, reader) {
+            put(time);
+            if abilities.trigger != Trigger::Edge {
+                break;
+            }
+        }
+        if abilities.trigger == Trigger::OneShot {
+            waiter.modify(ring.reader(reader), Interest::READ, event.token).map_err(refused)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the time that a reader has received, if any.

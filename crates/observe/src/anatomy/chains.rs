@@ -99,6 +99,7 @@ fn name(place: &Mapped<'_>, symbols: &mut UserSymbols) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::super::mappings::Mappings;
+    use super::super::samples::Operation;
     use super::*;
 
     fn callers(stack: &[u64]) -> Callers {
@@ -118,6 +119,7 @@ mod tests {
             exec: "program".into(),
             image: 0,
             call: Some("write".into()),
+            operation: Operation::Nothing,
             blocked: false,
             found: Location::Nothing,
             chain,

@@ -41,7 +41,7 @@ enum Inherited {
     From(usize),
     /// Forked by this process: its image begins with the exec that follows.
     Here,
-    /// It is no process of interest, but has the id of one that was.
+    /// It is not a process of interest, but has the id of one that was.
     Elsewhere,
 }
 

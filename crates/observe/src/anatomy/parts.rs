@@ -2,21 +2,28 @@
 //!
 //! Pure. The invariant: the layers of a call add up to the call's on-CPU and blocked time, to the
 //! last nanosecond. Time without a sample is a layer of its own.
+//!
+//! An operation of io_uring has no exact time: it is given its part of the time of the call that issued it,
+//! and of io_uring's own threads, whose sums stay what they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, DissectedCall, Function, Layer, LedgerRow, Stack, StackKind};
 
 use super::layers::{NOT_SAMPLED, UNKNOWN};
+use super::samples::{Image, LeftOut};
+use crate::ring_names::{self, NO_REQUEST};
 
 /// A stack with its names, whose `ns` counts sleeps only.
-pub(super) struct Named(pub(super) Stack);
+pub(super) struct Named {
+    pub(super) stack: Stack,
+    /// The call whose exact time it is a part of, or [`NO_REQUEST`]; where it is not at an operation of
+    /// io_uring, the stack's own.
+    pub(super) call: Option<String>,
+}
 
 /// Functions a layer keeps, the hottest; the stacks have them all.
 const FUNCTIONS: usize = 8;
-
-/// A program image: process id, name, and which of that name it is.
-type Image = (u32, String, u32);
 
 /// A call of an image, or the time outside its calls.
 type Key = (Image, Option<String>);
@@ -28,39 +35,43 @@ struct Whole {
     stacks: Vec<Stack>,
 }
 
-/// Splits every call of the trace, and the time outside calls, by the samples in it.
+/// Splits every call of the trace, and the time outside calls, by the samples in it. What was seen
+/// in calls that are not counted is in neither.
 pub(super) fn split(
     calls: &[Call],
     ledger: &[LedgerRow],
+    left_out: &HashMap<Image, LeftOut>,
     found: Vec<Named>,
 ) -> (Vec<DissectedCall>, Vec<Stack>) {
-    let mut wholes = wholes(calls, ledger);
-    for Named(stack) in found {
-        let key = ((stack.pid, stack.exec.clone(), stack.image), stack.syscall.clone());
+    let mut wholes = wholes(calls, ledger, left_out);
+    for Named { stack, call } in found {
+        let key = ((stack.pid, stack.exec.clone(), stack.image), call);
         wholes.entry(key).or_default().stacks.push(stack);
     }
-    let mut dissected = Vec::new();
+    let mut rows: BTreeMap<Key, DissectedCall> = BTreeMap::new();
     let mut stacks = Vec::new();
-    for (((pid, exec, image), syscall), mut whole) in wholes {
+    for ((image, call), mut whole) in wholes {
         whole.stacks = alike(whole.stacks);
         scale(&mut whole.stacks, StackKind::OnCpu, whole.on_cpu_ns);
         scale(&mut whole.stacks, StackKind::Blocked, whole.blocked_ns);
-        let samples = samples(&whole.stacks);
-        if whole.on_cpu_ns + whole.blocked_ns + samples > 0 {
-            let layers = layers(&whole);
-            let Whole { on_cpu_ns, blocked_ns, .. } = whole;
-            dissected.push(DissectedCall {
-                pid,
-                exec,
-                image,
-                syscall,
-                on_cpu_ns,
-                blocked_ns,
-                samples,
-                layers,
-            });
+        for (syscall, part) in whole.parts(call) {
+            let key = (image.clone(), syscall);
+            let row =
+                rows.entry(key).or_insert_with_key(|((pid, exec, image), syscall)| DissectedCall {
+                    pid: *pid,
+                    exec: exec.clone(),
+                    image: *image,
+                    syscall: syscall.clone(),
+                    ..DissectedCall::default()
+                });
+            merge(row, part);
         }
         stacks.append(&mut whole.stacks);
+    }
+    let mut dissected: Vec<DissectedCall> =
+        rows.into_values().filter(|row| row.on_cpu_ns + row.blocked_ns + row.samples > 0).collect();
+    for row in &mut dissected {
+        row.layers.sort_by_key(|layer| std::cmp::Reverse(layer.on_cpu_ns + layer.blocked_ns));
     }
     dissected.sort_by_key(|row| std::cmp::Reverse(row.on_cpu_ns + row.blocked_ns));
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.ns));
@@ -68,13 +79,27 @@ pub(super) fn split(
 }
 
 /// The exact times. An image's time outside calls is the ledger's less that of its calls.
-fn wholes(calls: &[Call], ledger: &[LedgerRow]) -> BTreeMap<Key, Whole> {
+fn wholes(
+    calls: &[Call],
+    ledger: &[LedgerRow],
+    left_out: &HashMap<Image, LeftOut>,
+) -> BTreeMap<Key, Whole> {
     let mut wholes: BTreeMap<Key, Whole> = BTreeMap::new();
     let mut outside: BTreeMap<Image, Whole> = BTreeMap::new();
     for row in ledger {
         let whole = outside.entry((row.pid, row.exec.clone(), row.image)).or_default();
         whole.on_cpu_ns += row.user_ns;
         whole.blocked_ns += row.blocked_ns;
+        if row.worker_ns > 0 {
+            let image = (row.pid, row.exec.clone(), row.image);
+            let key = (image, Some(NO_REQUEST.to_owned()));
+            wholes.entry(key).or_default().on_cpu_ns += row.worker_ns;
+        }
+    }
+    for (image, one) in left_out {
+        if let Some(outside) = outside.get_mut(image) {
+            outside.blocked_ns = outside.blocked_ns.saturating_sub(one.blocked_ns);
+        }
     }
     for call in calls {
         let image = (call.pid, call.exec.clone(), call.image);
@@ -93,11 +118,11 @@ fn wholes(calls: &[Call], ledger: &[LedgerRow]) -> BTreeMap<Key, Whole> {
 
 /// Stacks with the same names are one.
 fn alike(stacks: Vec<Stack>) -> Vec<Stack> {
-    type Names = (StackKind, String, Option<String>, Vec<String>, Vec<String>);
+    type Names = (Option<String>, StackKind, String, Option<String>, Vec<String>, Vec<String>);
     let mut by_names: BTreeMap<Names, Stack> = BTreeMap::new();
     for stack in stacks {
-        let Stack { kind, layer, reason, user, frames, .. } = stack.clone();
-        let names = (kind, layer, reason, user, frames);
+        let Stack { syscall, kind, layer, reason, user, frames, .. } = stack.clone();
+        let names = (syscall, kind, layer, reason, user, frames);
         by_names
             .entry(names)
             .and_modify(|known| {
@@ -131,13 +156,81 @@ fn scale(stacks: &mut [Stack], kind: StackKind, whole: u64) {
     }
 }
 
-fn samples(stacks: &[Stack]) -> u64 {
+fn samples(stacks: &[&Stack]) -> u64 {
     stacks.iter().filter(|s| s.kind == StackKind::OnCpu).map(|s| s.samples).sum()
 }
 
-fn layers(whole: &Whole) -> Vec<Layer> {
+impl Whole {
+    /// The call itself, and what in it is for operations of io_uring.
+    fn parts(&self, call: Option<String>) -> BTreeMap<Option<String>, DissectedCall> {
+        let all: Vec<&Stack> = self.stacks.iter().collect();
+        let all = samples(&all);
+        let own = match &call {
+            // Whether they had one is not known without a sample.
+            Some(name) if name == NO_REQUEST && all == 0 => Some(ring_names::call(None)),
+            _ => call,
+        };
+        let mut by_name: BTreeMap<Option<String>, Vec<&Stack>> = BTreeMap::new();
+        by_name.entry(own.clone()).or_default();
+        for stack in &self.stacks {
+            by_name.entry(stack.syscall.clone()).or_default().push(stack);
+        }
+        let is_split = by_name.len() > 1;
+        let given =
+            |kind| self.stacks.iter().filter(move |s| s.kind == kind).map(|s| s.ns).sum::<u64>();
+        let unseen = self.on_cpu_ns - given(StackKind::OnCpu);
+        let unslept = self.blocked_ns - given(StackKind::Blocked);
+        let part = |(name, stacks): (Option<String>, Vec<&Stack>)| {
+            let rest = if name == own { (unseen, unslept) } else { (0, 0) };
+            let layers = layers(&stacks, rest, (all, self.on_cpu_ns));
+            let samples = samples(&stacks);
+            let row = DissectedCall {
+                on_cpu_ns: layers.iter().map(|layer| layer.on_cpu_ns).sum(),
+                blocked_ns: layers.iter().map(|layer| layer.blocked_ns).sum(),
+                error_ns: if is_split { error(samples, all, self.on_cpu_ns) } else { 0 },
+                samples,
+                layers,
+                ..DissectedCall::default()
+            };
+            (name, row)
+        };
+        by_name.into_iter().map(part).collect()
+    }
+}
+
+/// Adds what another whole has of the same operation. Errors of independent samples are added squared.
+fn merge(row: &mut DissectedCall, part: DissectedCall) {
+    let both = |one: u64, other: u64| (one as f64).hypot(other as f64) as u64;
+    row.on_cpu_ns += part.on_cpu_ns;
+    row.blocked_ns += part.blocked_ns;
+    row.samples += part.samples;
+    row.error_ns = both(row.error_ns, part.error_ns);
+    for layer in part.layers {
+        let Some(known) = row.layers.iter_mut().find(|known| known.layer == layer.layer) else {
+            row.layers.push(layer);
+            continue;
+        };
+        known.on_cpu_ns += layer.on_cpu_ns;
+        known.blocked_ns += layer.blocked_ns;
+        known.samples += layer.samples;
+        known.error_ns = both(known.error_ns, layer.error_ns);
+        for (what, ns) in layer.waits {
+            *known.waits.entry(what).or_default() += ns;
+        }
+        for function in layer.functions {
+            let at = function_at(known, &function.name);
+            known.functions[at].samples += function.samples;
+            known.functions[at].on_cpu_ns += function.on_cpu_ns;
+        }
+        hottest(known);
+    }
+}
+
+/// Layers of stacks, with the time of which no stack tells. `all`: the samples and the time that these
+/// are part of.
+fn layers(stacks: &[&Stack], (unseen, unslept): (u64, u64), all: (u64, u64)) -> Vec<Layer> {
     let mut by_name: BTreeMap<&str, Layer> = BTreeMap::new();
-    for stack in &whole.stacks {
+    for stack in stacks {
         let layer = by_name.entry(&stack.layer).or_default();
         match stack.kind {
             StackKind::OnCpu => {
@@ -152,9 +245,6 @@ fn layers(whole: &Whole) -> Vec<Layer> {
             }
         }
     }
-    let seen = |part: fn(&Layer) -> u64| by_name.values().map(part).sum::<u64>();
-    let unseen = whole.on_cpu_ns - seen(|layer| layer.on_cpu_ns);
-    let unslept = whole.blocked_ns - seen(|layer| layer.blocked_ns);
     if unseen > 0 {
         let layer = by_name.entry(NOT_SAMPLED).or_default();
         layer.on_cpu_ns += unseen;
@@ -163,14 +253,12 @@ fn layers(whole: &Whole) -> Vec<Layer> {
     if unslept > 0 {
         by_name.entry(UNKNOWN).or_default().blocked_ns += unslept;
     }
-    let all = samples(&whole.stacks);
     let named = by_name.into_iter().map(|(name, mut layer)| {
         layer.layer = name.to_owned();
         if layer.samples > 0 {
-            layer.error_ns = error(layer.samples, all, whole.on_cpu_ns);
+            layer.error_ns = error(layer.samples, all.0, all.1);
         }
-        layer.functions.sort_by_key(|function| std::cmp::Reverse(function.samples));
-        layer.functions.truncate(FUNCTIONS);
+        hottest(&mut layer);
         layer
     });
     let mut layers: Vec<Layer> = named.collect();
@@ -178,13 +266,22 @@ fn layers(whole: &Whole) -> Vec<Layer> {
     layers
 }
 
+fn hottest(layer: &mut Layer) {
+    layer.functions.sort_by_key(|function| std::cmp::Reverse(function.samples));
+    layer.functions.truncate(FUNCTIONS);
+}
+
+fn function_at(layer: &mut Layer, name: &str) -> usize {
+    let at = layer.functions.iter().position(|function| function.name == name);
+    at.unwrap_or_else(|| {
+        layer.functions.push(Function { name: name.to_owned(), ..Function::default() });
+        layer.functions.len() - 1
+    })
+}
+
 fn add_function(layer: &mut Layer, stack: &Stack) {
     let Some(name) = stack.frames.last() else { return };
-    let at = layer.functions.iter().position(|function| function.name == *name);
-    let at = at.unwrap_or_else(|| {
-        layer.functions.push(Function { name: name.clone(), ..Function::default() });
-        layer.functions.len() - 1
-    });
+    let at = function_at(layer, name);
     layer.functions[at].samples += stack.samples;
     layer.functions[at].on_cpu_ns += stack.ns;
 }
@@ -203,7 +300,7 @@ mod tests {
     use super::*;
 
     fn stack(kind: StackKind, layer: &str, samples: u64, ns: u64, function: &str) -> Named {
-        Named(Stack {
+        let stack = Stack {
             pid: 7,
             exec: "dd".into(),
             image: 0,
@@ -215,7 +312,8 @@ mod tests {
             ns,
             user: Vec::new(),
             frames: vec!["ksys_write".into(), function.into()],
-        })
+        };
+        Named { stack, call: Some("write".into()) }
     }
 
     fn write(on_cpu: u64, blocked: u64) -> Call {
@@ -246,7 +344,8 @@ mod tests {
             stack(StackKind::OnCpu, "pipe", 2, 0, "pipe_write"),
             stack(StackKind::Blocked, "pipe", 3, 400, "schedule"),
         ];
-        let (calls, stacks) = split(&[write(1_000, 500)], &[ledger(50, 600)], found);
+        let (calls, stacks) =
+            split(&[write(1_000, 500)], &[ledger(50, 600)], &HashMap::new(), found);
         let call = &calls[0];
         assert_eq!(call.layers.iter().map(|l| l.on_cpu_ns).sum::<u64>(), 1_000);
         assert_eq!(call.layers.iter().map(|l| l.blocked_ns).sum::<u64>(), 500);
@@ -264,8 +363,9 @@ mod tests {
         let image = |image: u32| Call { image, ..write(1_000 * u64::from(image), 0) };
         let row = |image: u32| LedgerRow { image, ..ledger(10 * u64::from(image), 0) };
         let mut second = stack(StackKind::OnCpu, "VFS", 1, 0, "vfs_write");
-        second.0.image = 2;
-        let (calls, stacks) = split(&[image(1), image(2)], &[row(1), row(2)], vec![second]);
+        second.stack.image = 2;
+        let (calls, stacks) =
+            split(&[image(1), image(2)], &[row(1), row(2)], &HashMap::new(), vec![second]);
         let of: Vec<_> =
             calls.iter().map(|row| (row.image, row.syscall.is_some(), row.on_cpu_ns)).collect();
         assert_eq!(of, [(2, true, 2_000), (1, true, 1_000), (2, false, 20), (1, false, 10)]);
@@ -274,12 +374,56 @@ mod tests {
     }
 
     #[test]
+    fn sleeps_in_calls_that_are_left_out_are_not_outside_calls() {
+        let image = (7, "dd".to_owned(), 0);
+        let left_out = HashMap::from([(image, LeftOut { samples: 3, blocked_ns: 80 })]);
+        let (calls, _) = split(&[write(1_000, 500)], &[ledger(50, 600)], &left_out, Vec::new());
+        let outside = calls.iter().find(|row| row.syscall.is_none()).unwrap();
+        assert_eq!((outside.on_cpu_ns, outside.blocked_ns, outside.samples), (50, 20, 0));
+    }
+
+    #[test]
+    fn an_operation_has_its_part_of_the_call_that_issued_it_and_of_the_workers() {
+        let of = |samples: u64, of: &str, call: &str| {
+            let mut named = stack(StackKind::OnCpu, "VFS", samples, 0, "vfs_write");
+            named.stack.syscall = Some(of.into());
+            Named { call: Some(call.into()), ..named }
+        };
+        let found = vec![
+            of(1, "write", "write"),
+            of(3, "ring:read", "write"),
+            of(1, "ring:read", NO_REQUEST),
+            of(1, NO_REQUEST, NO_REQUEST),
+        ];
+        let ledger = LedgerRow { worker_ns: 600, ..ledger(50, 500) };
+        let (calls, stacks) = split(&[write(1_000, 500)], &[ledger], &HashMap::new(), found);
+        let row = |name: &str| {
+            calls.iter().find(|row| row.syscall.as_deref() == Some(name)).unwrap().clone()
+        };
+        let (read, rest) = (row("ring:read"), row(NO_REQUEST));
+        assert_eq!((read.on_cpu_ns, read.samples, read.layers[0].on_cpu_ns), (1_050, 4, 1_050));
+        assert_eq!((row("write").on_cpu_ns, row("write").blocked_ns), (250, 500));
+        assert_eq!((rest.on_cpu_ns, rest.layers.len()), (300, 1));
+        assert!(read.error_ns > 0 && row("write").error_ns > 0 && read.layers.len() == 1);
+        assert_eq!(stacks.iter().map(|stack| stack.ns).sum::<u64>(), 1_600);
+    }
+
+    #[test]
+    fn the_time_of_io_urings_threads_without_a_sample_is_of_no_known_operation() {
+        let ledger = LedgerRow { worker_ns: 600, ..ledger(50, 0) };
+        let (calls, _) = split(&[], &[ledger], &HashMap::new(), Vec::new());
+        let row = calls.iter().find(|row| row.syscall.is_some()).unwrap();
+        assert_eq!(row.syscall.as_deref(), Some("ring:unknown operation"));
+        assert_eq!((row.on_cpu_ns, row.layers[0].layer.as_str()), (600, NOT_SAMPLED));
+    }
+
+    #[test]
     fn stacks_of_the_same_names_are_one() {
         let found = vec![
             stack(StackKind::OnCpu, "VFS", 1, 0, "vfs_write"),
             stack(StackKind::OnCpu, "VFS", 4, 0, "vfs_write"),
         ];
-        let (calls, stacks) = split(&[write(1_000, 0)], &[], found);
+        let (calls, stacks) = split(&[write(1_000, 0)], &[], &HashMap::new(), found);
         assert_eq!((stacks.len(), stacks[0].samples, stacks[0].ns), (1, 5, 1_000));
         assert_eq!(calls[0].layers[0].functions[0].samples, 5);
     }

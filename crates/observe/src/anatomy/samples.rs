@@ -27,10 +27,43 @@ pub(crate) struct Raw {
     pub(crate) lost_sleeps: u64,
     pub(crate) lost_names: u64,
     pub(crate) seen: Vec<SampleGroup>,
+    /// What was seen in calls that the filter leaves out.
+    pub(crate) left_out: HashMap<Image, LeftOut>,
     /// Addresses in the kernel by stack, the innermost first.
     pub(crate) stacks: HashMap<i32, Vec<u64>>,
     /// The call chains of user space, if requested.
     pub(crate) callers: Option<Callers>,
+}
+
+impl Raw {
+    /// The programs count a few calls more than are asked for: those by which the overhead is measured.
+    pub(crate) fn leave_out(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        let is_kept = |seen: &SampleGroup| seen.call.as_deref().is_none_or(&is_wanted);
+        for seen in self.seen.extract_if(.., |seen| !is_kept(seen)) {
+            let image = (seen.pid, seen.exec, seen.image);
+            self.left_out.entry(image).or_default().add(seen.blocked, seen.times, seen.ns);
+        }
+    }
+}
+
+/// A program image: process id, name, and which of that name it is.
+pub(crate) type Image = (u32, String, u32);
+
+/// Samples and sleeps in calls that are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) samples: u64,
+    pub(crate) blocked_ns: u64,
+}
+
+impl LeftOut {
+    /// Adds samples, or sleeps of so many ns.
+    pub(crate) fn add(&mut self, blocked: bool, times: u64, ns: u64) {
+        match blocked {
+            true => self.blocked_ns += ns,
+            false => self.samples += times,
+        }
+    }
 }
 
 /// The call chains in user space.
@@ -46,12 +79,24 @@ pub(crate) struct SampleGroup {
     pub(crate) exec: String,
     pub(crate) image: u32,
     pub(crate) call: Option<String>,
+    pub(crate) operation: Operation,
     pub(crate) blocked: bool,
     pub(crate) found: Location,
     pub(crate) chain: Chain,
     pub(crate) times: u64,
     /// Of sleeps.
     pub(crate) ns: u64,
+}
+
+/// The operation of io_uring that a thread was at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// None.
+    Nothing,
+    /// This one.
+    Certain(String),
+    /// This one if the thread was submitting and issuing a request, which its stack tells.
+    IfIssued(String),
 }
 
 /// Where a thread was found.

@@ -5,13 +5,20 @@
  * Hooks: a perf event that interrupts every CPU so often a second (`sample`), and sched_switch
  * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call
  * and the image that the trace books the same moment for, and a sleep takes exactly as long as
- * there. Two iterators are run once the watch has ended: `wake` books the sleeps that go on,
- * `name_address` names functions of the kernel.
+ * there. A sample of a thread of io_uring's counts for the image whose ring it works for; what a
+ * ring's submission issues is noted at io_uring_submit_req, or io_uring_submit_sqe of older kernels
+ * (issues.bpf.h). Two iterators are run once the watch has ended: `wake` books the sleeps that go
+ * on, `name_address` names functions of the kernel.
  *
  * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look
  * at the mappings lately met, and two hash look-ups; one of any other thread a look-up that fails.
  * A sleep costs the unwinding. Nothing is emitted. Where the stacks of user space are asked for,
- * each costs the unwinding of that, too; otherwise this is no part of the programs that are loaded.
+ * each costs the unwinding of that, too; otherwise this is not part of the programs that are
+ * loaded.
+ *
+ * Where `--where` decides about a call only when it returns, its samples are set aside for so long:
+ * `decide_call`, behind the trace's own program on sys_exit, books them as the trace counts it
+ * (undecided.bpf.h).
  *
  * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample
  * to where they are let through again. The stack of user space is what frame pointers tell: most
@@ -26,6 +33,7 @@
 #include "path.bpf.h"
 #include "fields.bpf.h"
 #include "anatomy.h"
+#include "issues.bpf.h"
 #include "stacks.bpf.h"
 
 #define TASK_DEAD  0x0080
@@ -45,6 +53,7 @@ struct nap {
 	u8 open;
 	s32 stack;
 	s32 user_stack;
+	u32 operation;
 };
 
 struct {
@@ -107,33 +116,27 @@ struct {
 	__type(value, struct met);
 } lately SEC(".maps");
 
-static __always_inline void count(u64 *counter)
-{
-	__sync_fetch_and_add(counter, 1);
-}
+#include "undecided.bpf.h"
 
-static __always_inline bool add(struct sample_key *key, u64 ns)
+static __always_inline struct thread *watched(struct task_struct *task)
 {
-	struct sample_sum none = {}, *sum;
+	struct thread *t = thread_of(task);
 
-	sum = bpf_map_lookup_elem(&samples, key);
-	if (!sum) {
-		bpf_map_update_elem(&samples, key, &none, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&samples, key);
-		if (!sum)
-			return false;
-	}
-	count(&sum->times);
-	__sync_fetch_and_add(&sum->ns, ns);
-	return true;
+	return t && (t->image || t->launcher) ? t : NULL;
 }
 
 /* The call a thread is in, and whose: an exec's is the image's that made it. */
 static __always_inline void note_call(struct sample_key *key, struct thread *t)
 {
 	key->image = t->call_thread ? t->call_image : t->image;
-	key->in_call = t->in_call;
+	key->in_call = t->in_call ? 1 + t->verdict : OUTSIDE;
 	key->call = t->in_call ? t->call : 0;
+}
+
+/* Of the current task: asked last, for the verifier goes through what follows for each answer. */
+static __always_inline u32 issued(const struct thread *t)
+{
+	return knobs.rings && submits(t) ? current_operation() : NO_OPERATION;
 }
 
 static __always_inline void note_place(struct file_key *key, struct file *file)
@@ -239,17 +242,54 @@ static __always_inline void note_user(struct sample_key *key, struct task_struct
 		met->of[met->next++ & (MAPPINGS - 1)] = now;
 }
 
+/* The image that the current task works for as a thread of io_uring's. */
+__noinline u32 current_owner(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->flags & PF_IO_WORKER ? ring_owner(task) : 0;
+}
+
+/* Of a thread of io_uring's; false: it is none, or works for nobody that is watched. */
+__noinline int note_ring_thread(struct sample_key *key)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!key)
+		return false;
+	key->image = current_owner();
+	if (!key->image)
+		return false;
+	key->in_call = worker_of(task) ? IN_WORKER : IN_SQ_THREAD;
+	key->operation = current_operation();
+	return true;
+}
+
+/* A task that is not watched, but may be a thread of io_uring's that works for one. */
+static __always_inline int sample_other(struct sample_context *ctx)
+{
+	struct sample_key key = {};
+
+	if (!knobs.rings || !note_ring_thread(&key)) {
+		count(&sampling.others);
+		return 0;
+	}
+	count(&sampling.samples);
+	key.stack = kernel_stack(ctx);
+	key.user_stack = NO_STACK;
+	book_at_once(&key, 0);
+	return 0;
+}
+
 SEC("perf_event")
 int sample(struct sample_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(task);
+	struct thread *t = watched(task);
 	struct sample_key key = {};
 
-	if (!t || (!t->image && !t->launcher)) {
-		count(&sampling.others);
-		return 0;
-	}
+	if (!t)
+		return sample_other(ctx);
 	note_call(&key, t);
 	if (!key.image && !key.in_call)
 		return 0; /* the launcher, before the launch */
@@ -261,13 +301,13 @@ int sample(struct sample_context *ctx)
 		key.offset = returns_to(task);
 	}
 	key.user_stack = user_stack(ctx);
-	if (!add(&key, 0))
-		count(&sampling.lost);
+	key.operation = issued(t);
+	book_sample(task, t, &key, 0);
 	return 0;
 }
 
 /* Books what the thread slept since it was last looked at, as the trace has booked it. */
-static __always_inline void book(struct nap *nap, struct thread *t)
+static __always_inline void book(struct task_struct *task, struct nap *nap, struct thread *t)
 {
 	struct sample_key key = {.kind = BLOCKED};
 	u64 slept = t->blocked_ns - nap->blocked_ns;
@@ -278,18 +318,11 @@ static __always_inline void book(struct nap *nap, struct thread *t)
 	key.image = nap->image;
 	key.call = nap->call;
 	key.in_call = nap->in_call;
+	key.operation = knobs.rings ? nap->operation : NO_OPERATION;
 	key.stack = nap->stack;
 	key.user_stack = nap->user_stack;
 	key.offset = nap->returns_to;
-	if (!add(&key, slept))
-		count(&sampling.lost_sleeps);
-}
-
-static __always_inline struct thread *watched(struct task_struct *task)
-{
-	struct thread *t = thread_of(task);
-
-	return t && (t->image || t->launcher) ? t : NULL;
+	book_sample(task, t, &key, slept);
 }
 
 static __always_inline void book_last(struct task_struct *task, struct thread *t)
@@ -297,7 +330,7 @@ static __always_inline void book_last(struct task_struct *task, struct thread *t
 	struct nap *nap = bpf_task_storage_get(&naps, task, NULL, 0);
 
 	if (nap && nap->open)
-		book(nap, t);
+		book(task, nap, t);
 }
 
 /* Attached behind the trace's own program: what that books of this switch, it has booked. */
@@ -324,12 +357,15 @@ int BPF_PROG(doze, bool preempt, struct task_struct *prev, struct task_struct *n
 				nap->stack = kernel_stack(ctx);
 				nap->user_stack = user_stack(ctx);
 				nap->returns_to = returns_to(prev);
+				nap->operation = issued(t);
 				nap->open = true;
 			} else {
 				count(&sampling.lost_sleeps);
 			}
 		}
 	}
+	if (prev_state & TASK_DEAD)
+		leave_out(prev, thread_of(prev));
 	t = watched(next);
 	if (t)
 		book_last(next, t);
@@ -348,6 +384,61 @@ int wake(struct bpf_iter__task *ctx)
 	t = watched(task);
 	if (t)
 		book_last(task, t);
+	leave_out(task, thread_of(task));
+	return 0;
+}
+
+/*
+ * The request that is issued when one is submitted: this one, or, of a chain whose last it is, the
+ * first; none where it waits for others or goes to a worker.
+ */
+static __always_inline u64 issued_by(u64 req)
+{
+	u64 ctx = (u64)FIELD(struct io_kiocb, req, ctx), head = 0;
+	u32 flags = FIELD(struct io_kiocb, req, flags);
+
+	if (bpf_core_field_exists(((struct io_ring_ctx *)0)->submit_state.link.head))
+		head = (u64)FIELD(struct io_ring_ctx, ctx, submit_state.link.head);
+	if (flags & IOSQE_LINKED)
+		return 0;
+	if (head) {
+		req = head;
+		flags = FIELD(struct io_kiocb, req, flags);
+	}
+	return flags & IOSQE_ASYNC ? 0 : req;
+}
+
+static __always_inline void note_issue(u64 req)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = watched(task);
+	struct issue *issue;
+
+	if (!bpf_core_type_exists(struct io_kiocb))
+		return;
+	if (!t && !current_owner())
+		return;
+	issue = bpf_task_storage_get(&ring_issues, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!issue)
+		return;
+	issue->call_ns = t ? t->last_ns : 0;
+	issue->request = issued_by(req);
+	issue->operation = issue->request ? operation_of(issue->request) : NO_OPERATION;
+}
+
+/* A tracepoint that a kernel does not have is not attached: as in rings.bpf.h. */
+SEC("raw_tp/io_uring_submit_req")
+int ring_issue_req(struct raw_arguments *ctx)
+{
+	note_issue(ctx->at[0]);
+	return 0;
+}
+
+SEC("raw_tp/io_uring_submit_sqe")
+int ring_issue_sqe(struct raw_arguments *ctx)
+{
+	if (!bpf_core_type_exists(btf_trace_io_uring_submit_req))
+		note_issue(ctx->at[0]);
 	return 0;
 }
 
@@ -359,17 +450,32 @@ struct {
 	__type(value, u64);
 } addresses SEC(".maps");
 
+struct naming {
+	struct seq_file *to;
+};
+
+static long name_one(u32 turn, void *with)
+{
+	u64 *address = bpf_map_lookup_elem(&addresses, &turn);
+	struct naming *naming = with;
+
+	if (address && *address)
+		BPF_SEQ_PRINTF(naming->to, "%llx %ps\n", *address, *address);
+	return 0;
+}
+
 /*
  * Has the kernel name the functions of addresses: it finds them without going through all of its
  * symbols, which reading /proc/kallsyms does.
  */
-SEC("iter/bpf_map_elem")
-int name_address(struct bpf_iter__bpf_map_elem *ctx)
+SEC("iter/task")
+int name_address(struct bpf_iter__task *ctx)
 {
-	u64 *address = ctx->value;
+	struct naming naming = {.to = ctx->meta->seq};
 
-	if (address && *address)
-		BPF_SEQ_PRINTF(ctx->meta->seq, "%llx %ps\n", *address, *address);
+	/* Behind the last task. An iterator over the rows is not allowed everywhere. */
+	if (!ctx->task)
+		repeat(ADDRESSES, name_one, &naming);
 	return 0;
 }
 

@@ -6,9 +6,11 @@
 #ifndef IOTOMY_ANATOMY_H
 #define IOTOMY_ANATOMY_H
 
-/* Set before loading: what is not asked for is no part of the programs then. */
+/* Set before loading: what is not asked for is not part of the programs then. */
 struct sample_knobs {
 	__u32 user_stacks;
+	__u32 undecided; /* calls may be counted or not, as `--where` decides when they return */
+	__u32 rings;	 /* what io_uring does is told by operation */
 };
 
 /* What a row counts. */
@@ -25,11 +27,20 @@ struct sample_knobs {
 #define NO_STACK  -1 /* none was to be had */
 #define COLLIDED  -2 /* its places were others' */
 
+/* In a call: whether the trace counts it. */
+#define OUTSIDE	     0
+#define IN_COUNTED   (1 + COUNTED)
+#define IN_LEFT_OUT  (1 + LEFT_OUT)
+#define IN_UNDECIDED (1 + UNDECIDED) /* in no row */
+/* No watched thread, but one of io_uring's: in no call. */
+#define IN_WORKER    4
+#define IN_SQ_THREAD 5
+
 /* In the number of a stack: it is in the second table. */
 #define MORE_STACKS 0x40000000
 
 /* Addresses that are named at a time. */
-#define ADDRESSES 1024
+#define ADDRESSES 128
 
 /* All samples and sleeps that were alike. */
 struct sample_key {
@@ -37,17 +48,38 @@ struct sample_key {
 	__u64 offset;	      /* in it, or in the vDSO; in the kernel, see returns_to */
 	__u32 image;	      /* 0: the launch */
 	__u16 call;
-	__u8 in_call;
+	__u8 in_call; /* one of the above */
 	__u8 kind;
 	__s32 stack; /* of the kernel */
 	__u32 place;
 	__s32 user_stack;
-	__u32 pad;
+	__u32 operation; /* of io_uring: that of a worker, or the last that was issued
+			    (issues.bpf.h) */
 };
 
 struct sample_sum {
 	__u64 times;
 	__u64 ns;
+};
+
+/* Samples and sleeps, each by where it was, of a call whose outcome is to decide about them. */
+#define MOST_PENDING 128
+
+struct pending_sample {
+	__u64 ns;
+	__u64 returns_to;
+	__s32 stack;
+	__s32 user_stack;
+	__u32 times;
+	__u32 kind;
+};
+
+struct pending {
+	__u64 lost[2]; /* by kind: no room for more */
+	__u32 image;
+	__u16 call;
+	__u16 used;
+	struct pending_sample sample[MOST_PENDING];
 };
 
 struct sampling {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
 /*
  * What the block layer did for the watched threads, what read-ahead was worth, and what happened
- * inside their slowest reads and writes. Loaded beside trace.bpf.c, whose task storage it shares
- * and only reads.
+ * inside their slowest reads and writes, io_uring's too. Loaded beside trace.bpf.c, whose task
+ * storage it shares and only reads.
  *
  * Hooks: BTF-typed raw tracepoints of the block layer, sys_enter and sys_exit,
  * writeback_dirty_folio and writeback_mark_inode_dirty, sched_switch and sched_waking; the classic
  * tracepoint mm_filemap_add_to_page_cache; and, one program for them all, the classic tracepoints
- * of the table in block/events.rs.
+ * of the table in block/events.rs. For stories of requests, the raw tracepoints of
+ * ring_story.bpf.h.
  *
  * A bio is booked when it enters the block layer, for there it is known who sends it: see
  * find_cause. A request is its first bio's. Rows are shared between CPUs, so they are added to
@@ -29,9 +30,9 @@
 #include "thread.bpf.h"
 #include "slots.bpf.h"
 #include "descriptors.bpf.h"
+#include "issues.bpf.h"
 
 #define PF_KTHREAD   0x00200000
-#define PF_IO_WORKER 0x00000010
 #define OPERATION    0xff /* of bi_opf and cmd_flags */
 #define REQ_OP_FLUSH 2
 #define WRITES(op)   ((op)&1 || (op) == REQ_OP_FLUSH) /* as op_is_write has it */
@@ -67,11 +68,6 @@ struct inode_key {
 	u64 inode;
 	u32 device;
 	u32 pad;
-};
-
-struct dirtier {
-	u32 image;
-	u32 call;
 };
 
 /* A call that waits until a file system has written what it was told. */
@@ -129,8 +125,8 @@ TABLE(bios, 32768, 0, u64, struct cause);
 TABLE(requests, 16384, 0, u64, struct flight);
 TABLE(flushers, 256, 0, u32, struct cause);
 TABLE(syncs, 256, 0, u32, struct syncer);
-TABLE(changed, 256, 0, u32, struct dirtier);
-TABLE(dirtied, 65536, BPF_F_NO_PREALLOC, struct inode_key, struct dirtier);
+TABLE(changed, 256, 0, u32, u32); /* the image that did it */
+TABLE(dirtied, 65536, BPF_F_NO_PREALLOC, struct inode_key, u32);
 TABLE(rows, 4096, BPF_F_NO_PREALLOC, struct row_key, struct block_row);
 TABLE(ahead_rows, 16384, BPF_F_NO_PREALLOC, u32, struct ahead_row);
 
@@ -142,6 +138,23 @@ static __always_inline struct thread *watched(struct task_struct *task)
 	struct thread *t = thread_of(task);
 
 	return t && (t->image || t->launcher) ? t : NULL;
+}
+
+/* The image that the current task works for if it is a thread of io_uring's. With a filter, rings
+ * have no owners. */
+__noinline u32 image_of_ring_thread(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t;
+	u32 image;
+
+	if (!(task->flags & PF_IO_WORKER))
+		return 0;
+	image = ring_owner(task);
+	if (image)
+		return image;
+	t = watched(task->group_leader);
+	return t ? t->image : 0;
 }
 
 static __always_inline void lose(void)

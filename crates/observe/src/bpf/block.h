@@ -15,6 +15,7 @@
 #define VIA_IO_WORKER  5 /* io_uring's worker of a watched process */
 
 #define NO_CALL	       0xffff
+#define RING_OPERATION 0x4000 /* the operation of io_uring, in place of a call */
 
 /* What a call does, for block_knobs.kinds. */
 #define KIND_READ  1
@@ -26,14 +27,17 @@
 #define KIND_FD(kind)	 ((kind) >> 2 & 3)
 #define KIND_ASKED(kind) ((kind) >> 4 & 3)
 #define KIND_AT(kind)	 ((kind) >> 6 & 1)
-#define ASKED_COUNT	 1 /* bytes, in argument 2 */
+#define ASKED_COUNT	 1 /* bytes, in argument 2; of a ring, in the request */
 #define ASKED_VECTOR	 2 /* an array of struct iovec, in arguments 1 and 2 */
 
-#define MOST_STORIES	 16
-#define WHATS		 64 /* kinds of events of a story */
-#define EVENTS		 96 /* of a story, at most */
-#define FIRST_OF_KIND	 6  /* events of a kind that are kept; of the others the last two */
-#define ARGS		 4
+/* Of a story, beside its kind: its descriptor is the place of a registered file. */
+#define KIND_REGISTERED 4
+
+#define MOST_STORIES	16
+#define WHATS		64 /* kinds of events of a story */
+#define EVENTS		96 /* of a story, at most */
+#define FIRST_OF_KIND	6  /* events of a kind that are kept; of the others the last two */
+#define ARGS		4
 
 /* Kinds of events that are no entry of user space's table. */
 #define WHAT_OUT      (WHATS - 1) /* state, preempted */
@@ -44,12 +48,15 @@
 #define WHAT_ISSUE    (WHATS - 6)
 #define WHAT_COMPLETE (WHATS - 7) /* and the status in the upper half of the device */
 #define WHAT_MERGE    (WHATS - 8)
-#define WHAT_PLANS    (WHATS - 8) /* entries the table may have */
+#define WHAT_WORKER   (WHATS - 9) /* a request of io_uring is queued for a worker */
+#define WHAT_PLANS    (WHATS - 9) /* entries the table may have */
 
 struct block_knobs {
 	__u32 stories; /* how many of each kind to keep; 0: none are followed */
 	__u32 page_shift;
-	__u8 kinds[2][512]; /* by ABI and call */
+	__u8 kinds[2][512];   /* by ABI and call */
+	__u8 ring_kinds[256]; /* by operation of io_uring; those that are followed by stories alone
+			       */
 };
 
 struct block_counters {

@@ -9,13 +9,16 @@ use std::sync::Arc;
 
 use iotomy_record::{Histogram, Times};
 
+use super::connections;
 use super::details::{PathKey, PathRow};
 use super::layout::{
     Attached, CARRY_STEP, CallKey, CallStats, ErrorCount, FileKey, FileName, FileStats,
     FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats,
 };
 use super::object::{RowAction, Session};
+use super::rings::RingBook;
 use crate::attach;
+use crate::connections::ConnectionBook;
 use crate::threads::{CallCounts, CallsOfThread, ThreadBook, Threads};
 
 /// A call of an image, all threads together.
@@ -82,19 +85,21 @@ pub(super) struct Paths {
 pub(super) struct Books {
     pub(super) images: BTreeMap<u32, Image>,
     pub(super) programs: HashMap<u32, Program>,
-    /// By image, then by call.
-    pub(super) calls: HashMap<u32, BTreeMap<u16, CallBook>>,
+    /// By image, then by call. In boxes: half of the places of a tree are empty.
+    pub(super) calls: HashMap<u32, BTreeMap<u16, Box<CallBook>>>,
     /// By image, then by file.
     pub(super) files: HashMap<u32, HashMap<FileKey, FileBook>>,
     pub(super) file_names: HashMap<FileKey, FileName>,
     /// Images whose rows have been added to since the last snapshot.
     pub(super) changed: HashSet<u32>,
     pub(super) paths: Paths,
+    pub(super) connections: ConnectionBook<u32>,
+    pub(super) rings: RingBook,
     /// By image; none where threads are not counted.
     pub(super) threads: Option<Threads<u32, u16>>,
 }
 
-/// Rows of paths in memory, for each that there is room for in the kernel.
+/// Rows of paths, and of connections, in memory, for each that there is room for in the kernel.
 const ROWS_OF_ENDED: usize = 4;
 
 impl Books {
@@ -102,7 +107,8 @@ impl Books {
     pub(super) fn with_room(rows: u32, by_thread: bool) -> Self {
         let paths = Paths { most: ROWS_OF_ENDED * rows as usize, ..Paths::default() };
         let threads = by_thread.then(|| Threads::with_room(rows));
-        Self { paths, threads, ..Self::default() }
+        let connections = ConnectionBook::with_room(ROWS_OF_ENDED * rows as usize);
+        Self { paths, threads, connections, ..Self::default() }
     }
 
     /// Takes the rows of threads that ended out of the kernel, and of images without any left.
@@ -116,6 +122,13 @@ impl Books {
             self.images.insert(id, image);
             RowAction::Freed
         });
+        let Self { rings, images, files, .. } = self;
+        rings.take_ended(session, &|image| images.contains_key(&image), &mut add_to(files));
+        if session.has_details() {
+            let Self { connections: of_peers, images, changed, .. } = self;
+            changed
+                .extend(connections::take(of_peers, session, &|image| images.contains_key(&image)));
+        }
     }
 
     /// Takes all there is, once nothing counts any more.
@@ -125,6 +138,7 @@ impl Books {
             self.images.insert(id, image);
             RowAction::Freed
         });
+        self.rings.take_all(session, &mut add_to(&mut self.files));
         session.visit("file_names", |key, name| {
             self.file_names.insert(key, name);
             RowAction::Freed
@@ -134,6 +148,18 @@ impl Books {
                 self.paths.directories.insert(key, name);
                 RowAction::Freed
             });
+            connections::take(&mut self.connections, session, &|_| true);
+        }
+    }
+
+    /// Drops what is known of images that have ended.
+    pub(super) fn forget(&mut self, images: &[u32]) {
+        for image in images {
+            self.images.remove(image);
+            self.programs.remove(image);
+            self.calls.remove(image);
+            self.files.remove(image);
+            self.rings.forget(*image);
         }
     }
 
@@ -366,13 +392,13 @@ fn carries_calls(counter: u16) -> bool {
 }
 
 impl<const WIDTH: usize> CallStats<WIDTH> {
-    fn plain_calls(&self) -> u64 {
+    pub(super) fn plain_calls(&self) -> u64 {
         self.plain.iter().map(|(_, count)| count).sum()
     }
 }
 
 impl WaitStats {
-    fn calls(&self) -> u64 {
+    pub(super) fn calls(&self) -> u64 {
         self.wall.iter().map(|(_, count)| count).sum()
     }
 }
@@ -391,6 +417,13 @@ impl ThreadRow {
             ..ThreadBook::new(self.tid, self.comm)
         }
     }
+}
+
+/// Adds what rings moved through files.
+fn add_to(
+    files: &mut HashMap<u32, HashMap<FileKey, FileBook>>,
+) -> impl FnMut(u32, FileKey, &FileStats) {
+    |image, file, row| files.entry(image).or_default().entry(file).or_default().add(row)
 }
 
 /// Takes a row over, if it is to be taken.

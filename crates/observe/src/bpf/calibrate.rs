@@ -22,11 +22,9 @@ use std::time::{Duration, Instant};
 use iotomy_sys::caches::Evictor;
 use rustix::thread::{CpuSet, gettid, sched_getcpu, sched_setaffinity};
 
-use super::object::{Adoption, NO_DESCRIPTORS, Session};
+use super::object::{Adoption, Session};
+use super::refusal::NO_DESCRIPTORS;
 use crate::price::{Price, Range};
-
-/// The calls made: which ones, for the filter to let through.
-pub(super) const CALLS: [&str; 3] = ["getppid", "read", "write"];
 
 /// Of the watched, of each kind, and of the unwatched.
 const BLOCKS: usize = 12;

@@ -40,18 +40,9 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		note_resident(t, task);
 	if (knobs.by_file)
 		note_transfer(t, regs);
+	begin_verdict(t);
 	note_facts(t, task, regs);
 	return 0;
-}
-
-static __always_inline bool is_pending(struct task_struct *task, int signal)
-{
-	return task->pending.signal.sig[0] >> (signal - 1) & 1;
-}
-
-static __always_inline bool is_killed(struct task_struct *task)
-{
-	return is_pending(task, SIGKILL);
 }
 
 /* How often a call takes about the same time before it counts as frequent: a power of two. */
@@ -91,13 +82,13 @@ __noinline int count_wait(struct call_key *key, u32 image, struct spent *spent, 
 		w->max_on_cpu_ns = on_cpu_ns;
 	if (spent->blocked_ns > w->max_blocked_ns)
 		w->max_blocked_ns = spent->blocked_ns;
-	bucket = bucket_of(spent->wall_ns);
+	bucket = bucket_by_call(spent->wall_ns);
 	if (bucket < TIMES)
 		TICK(w->wall[bucket], &of, image, CARRY_WALL + bucket);
-	bucket = bucket_of(on_cpu_ns);
+	bucket = bucket_by_call(on_cpu_ns);
 	if (bucket < TIMES)
 		TICK(w->on_cpu[bucket], &of, image, CARRY_ON_CPU + bucket);
-	bucket = bucket_of(spent->blocked_ns);
+	bucket = bucket_by_call(spent->blocked_ns);
 	if (bucket < TIMES)
 		TICK(w->blocked[bucket], &of, image, CARRY_BLOCKED + bucket);
 	return true;
@@ -127,7 +118,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 		if (!e)
 			return;
 	}
-	bucket = bucket_of(spent->wall_ns);
+	bucket = bucket_by_call(spent->wall_ns);
 	if (!spent->off_ns && bucket < PLAIN_TIMES) {
 		c->wall_ns += spent->wall_ns;
 		if (spent->wall_ns > c->max_ns)
@@ -147,7 +138,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 		e->count++;
 	} else {
 		c->bytes += ret;
-		slot = slot_of(ret);
+		slot = slot_by_call(ret);
 		if (slot < SLOTS)
 			TICK(c->returns[slot], key, image, CARRY_RETURNS + slot);
 	}
@@ -196,7 +187,7 @@ __noinline int abandon_call(struct thread *t, u64 now, long returned)
 	if (!t)
 		return 0;
 	image = finish_call(t, now, &key, &spent);
-	if (!image || !wants(key.call) || is_doubtful(key.call))
+	if (!image || !wants(t, key.call) || is_doubtful(key.call))
 		return 0;
 	/* Who is still `attached` has shown neither end of it. */
 	if (!never_returns(key.call) && !t->attached)
@@ -216,11 +207,11 @@ __noinline int abandon_call(struct thread *t, u64 now, long returned)
 }
 
 /*
- * A return without an entry. A new thread's first one is no call's, and a call entered before the
- * watch is incomplete; so is a refused one, if it is the first of who was attached to, as nothing
- * tells it from that. Else the call was refused before its entry was traced, as seccomp does:
- * its caller gets the error, so it is counted; the time it took is not known. Where seccomp sends
- * a signal in place of an error, the caller never sees a return: such a call is open, too.
+ * A return without an entry. A new thread's first one is not a call's, and a call entered before
+ * the watch is incomplete; so is a refused one, if it is the first of who was attached to, as
+ * nothing tells it from that. Else the call was refused before its entry was traced, as seccomp
+ * does: its caller gets the error, so it is counted; the time it took is not known. Where seccomp
+ * sends a signal in place of an error, the caller never sees a return: such a call is open, too.
  */
 static __always_inline bool begin_refused(struct thread *t, struct task_struct *task,
 					  struct pt_regs *regs, long ret, u64 now)
@@ -300,7 +291,9 @@ __noinline int pass_over(struct thread *t, u64 now)
 	if (!t)
 		return 0;
 	image = finish_call(t, now, &key, &spent);
-	if (!image && !t->launcher)
+	if (image)
+		t->left_out++;
+	else if (!t->launcher)
 		lose(); /* there was no room for the image */
 	if (key.thread != t->id)
 		announce(key.thread);
@@ -319,9 +312,11 @@ __noinline int count_long(struct thread *t, u64 now, long ret)
 	if (!t)
 		return 0;
 	image = finish_call(t, now, &key, &spent);
-	if (image && wants(key.call))
+	if (image && wants(t, key.call))
 		count_return(t, &key, image, &spent, ret);
-	else if (!image && !t->launcher)
+	else if (image)
+		t->left_out++;
+	else if (!t->launcher)
 		lose(); /* there was no room for the image */
 	if (key.thread != t->id)
 		announce(key.thread);
@@ -333,7 +328,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = watched(task);
-	bool counts;
+	bool counts, ends = false;
 	u64 now;
 
 	if (!t || ended_ns)
@@ -344,7 +339,11 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (t->in_call && restores_registers(t->call))
 		ret = 0;
 	counts = !t->in_call || holds(t, task, regs, now, ret);
-	if (counts && !path_arguments(t) && count_usual(t, now, ret)) {
+	if (t->in_call && counts)
+		ends = ends_watch(t, task, ret);
+	if (counts && !ends && !path_arguments(t) && !makes_connection(t->call) && !is_over(now) &&
+	    count_usual(t, now, ret)) {
+		end_verdict(t, true);
 		group(t, task);
 		return 0;
 	}
@@ -353,13 +352,24 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 			return 0;
 		note_facts(t, task, regs);
 		counts = holds(t, task, regs, now, ret);
+		if (counts)
+			ends = ends_watch(t, task, ret);
 	}
 	if (is_error(ret) && is_killed(task))
 		return 0; /* the program never sees it: the call is open until the thread's end */
+	end_verdict(t, counts);
+	if (ends)
+		end_watch(t, task, regs, now, ret);
+	if (is_over(now))
+		return 0;
 	if (!counts)
 		return pass_over(t, now);
 	group(t, task);
 	count_paths(t, regs, now, ret);
+	count_connections(t, regs, now, ret);
 	note_slow(t, regs, now, ret);
-	return count_long(t, now, ret);
+	count_long(t, now, ret);
+	if (ends)
+		announce_end();
+	return 0;
 }

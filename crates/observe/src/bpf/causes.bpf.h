@@ -39,32 +39,53 @@ static __always_inline struct inode *inode_of(struct bio *bio)
 	return host_of(mapping);
 }
 
-/* What a watched thread sends itself, or lets a worker of io_uring send. */
+/* In place of a call. */
+static __always_inline u16 ring_call(u32 operation, u16 call)
+{
+	if (operation == NO_OPERATION || operation == UNKNOWN_OPERATION)
+		return call;
+	return RING_OPERATION | (operation - 1);
+}
+
+static __always_inline void ask_request(struct task_struct *task, struct cause *cause)
+{
+	struct chapter at;
+
+	if (!in_request_story(task, &at))
+		return;
+	cause->buffer = at.buffer;
+	cause->call_ns = at.began_ns;
+}
+
+/* What a watched thread sends itself, or lets a thread of io_uring send. */
 static __always_inline bool own_cause(struct task_struct *task, struct cause *cause)
 {
 	struct thread *t = watched(task);
 	struct inside *x;
 
-	cause->key.via = VIA_CALL;
-	if (!t && task->flags & PF_IO_WORKER) {
-		t = watched(task->group_leader);
+	if (!t) {
+		cause->key.image = image_of_ring_thread();
+		if (!cause->key.image)
+			return false;
 		cause->key.via = VIA_IO_WORKER;
-	}
-	if (!t)
-		return false;
-	cause->key.image = t->image;
-	cause->key.call = NO_CALL;
-	if (cause->key.via == VIA_IO_WORKER)
+		cause->key.call = ring_call(current_operation(), NO_CALL);
+		ask_request(task, cause);
 		return true;
+	}
+	cause->key.image = t->image;
 	if (!t->in_call) {
 		cause->key.via = VIA_FAULT;
+		cause->key.call = NO_CALL;
 		return true;
 	}
-	cause->key.call = t->call;
+	cause->key.via = VIA_CALL;
+	cause->key.call = submits(t) ? ring_call(current_operation(), t->call) : t->call;
 	x = inside_of(task);
 	if (x && x->following) {
 		cause->buffer = x->buffer;
 		cause->call_ns = x->call_ns;
+	} else {
+		ask_request(task, cause);
 	}
 	return true;
 }
@@ -84,7 +105,7 @@ static __always_inline bool others_cause(struct task_struct *task, struct bio *b
 	struct inode *inode = inode_of(bio);
 	bool of_kernel = task->flags & PF_KTHREAD;
 	u32 device = cause->key.device;
-	struct dirtier *dirtier;
+	u32 *dirtier;
 	struct inode_key key;
 	struct syncer *sync;
 
@@ -97,7 +118,7 @@ static __always_inline bool others_cause(struct task_struct *task, struct bio *b
 		dirtier = bpf_map_lookup_elem(&dirtied, &key);
 		if (dirtier) {
 			cause->key.via = of_kernel ? VIA_WRITE_BACK : VIA_OTHER;
-			cause->key.image = dirtier->image;
+			cause->key.image = *dirtier;
 			if (sync && sync->inode == key.inode)
 				ask_syncer(cause, sync);
 			return true;
@@ -109,7 +130,7 @@ static __always_inline bool others_cause(struct task_struct *task, struct bio *b
 	if (!of_kernel || !dirtier)
 		return false;
 	cause->key.via = VIA_JOURNAL;
-	cause->key.image = dirtier->image;
+	cause->key.image = *dirtier;
 	if (sync)
 		ask_syncer(cause, sync);
 	return true;
@@ -136,33 +157,39 @@ static __always_inline struct inside *own_inside(struct task_struct *task)
 	return x;
 }
 
+/* The image that changes a file; 0 is the launch. */
+static __always_inline bool find_writer(struct task_struct *task, u32 *image)
+{
+	struct thread *t = watched(task);
+
+	*image = t ? t->image : image_of_ring_thread();
+	return t || *image;
+}
+
 SEC("tp_btf/writeback_dirty_folio")
 int BPF_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = over ? NULL : watched(task);
-	struct dirtier who;
 	struct inode_key key;
 	struct inode *inode;
 	struct inside *x;
+	u32 image;
 
-	if (!t || !mapping)
+	if (over || !mapping || !find_writer(task, &image))
 		return 0;
 	x = own_inside(task);
 	inode = host_of(mapping);
 	if (!x || !inode)
 		return 0;
 	key = key_of_inode(inode);
-	if (x->dirtied == key.inode && x->dirtied_on == key.device && x->dirtied_image == t->image)
+	if (x->dirtied == key.inode && x->dirtied_on == key.device && x->dirtied_image == image)
 		return 0;
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK && !(x->following && x->of_device))
 		return 0; /* a file system's metadata: see `changed` */
-	who.image = t->image;
-	who.call = t->in_call ? t->call : NO_CALL;
-	put(&dirtied, &key, &who);
+	put(&dirtied, &key, &image);
 	x->dirtied = key.inode;
 	x->dirtied_on = key.device;
-	x->dirtied_image = t->image;
+	x->dirtied_image = image;
 	return 0;
 }
 
@@ -170,23 +197,19 @@ SEC("tp_btf/writeback_mark_inode_dirty")
 int BPF_PROG(writeback_mark_inode_dirty, struct inode *inode, int flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = over ? NULL : watched(task);
 	struct super_block *super;
-	struct dirtier who;
 	struct inside *x;
-	u32 device;
+	u32 device, image;
 
-	if (!t)
+	if (over || !find_writer(task, &image))
 		return 0;
 	x = own_inside(task);
 	super = UNTRUSTED(struct inode, inode)->i_sb;
-	if (!x || !super || (x->changed == (u64)super && x->changed_image == t->image))
+	if (!x || !super || (x->changed == (u64)super && x->changed_image == image))
 		return 0;
-	who.image = t->image;
-	who.call = t->in_call ? t->call : NO_CALL;
 	device = device_of(super);
-	put(&changed, &device, &who);
+	put(&changed, &device, &image);
 	x->changed = (u64)super;
-	x->changed_image = t->image;
+	x->changed_image = image;
 	return 0;
 }

@@ -53,7 +53,7 @@ pub(super) fn load(
     if companions.is_empty() {
         return Session::load(knobs, None);
     }
-    let shared = Shared::load()?;
+    let shared = Shared::load(knobs)?;
     thread::scope(|scope| {
         let loading: Vec<_> = companions
             .iter_mut()
@@ -191,10 +191,13 @@ mod tests {
             duration: None,
             files: false,
             paths: false,
+            peers: false,
             threads: false,
             slowest: 0,
             calls: None,
+            ring_operations: None,
             filter: crate::Filter::default(),
+            forgets: false,
             rows: Request::ROWS,
         };
         let mut witness = Witness::default();

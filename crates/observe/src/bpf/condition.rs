@@ -1,7 +1,7 @@
 //! The filter of calls as the kernel side has it (`where.h`).
 //!
-//! The instructions of the condition take the place of those that `condition` of `where.bpf.h` has in
-//! the object, before it is opened: the verifier sees a function like any other, and a call of it costs
+//! The instructions of a condition take the place of those that `condition` of `where.bpf.h`, or
+//! `end_condition` of `until.bpf.h`, has in the object, before it is opened: the verifier sees a function like any other, and a call of it costs
 //! what its instructions cost. (A table that a loop interprets would take many times as long; a
 //! function that is attached to another needs a second load and a trampoline.) In front of a shorter
 //! condition there are jumps to the next instruction, which the verifier removes.
@@ -10,8 +10,9 @@ use iotomy_d::{Instruction, Pattern};
 use iotomy_sys::syscalls::{self, Abi};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use crate::filter::{Filter, Verdict, descriptor, fact};
+use crate::filter::{Filter, Verdict, calls, descriptor, fact};
 use crate::grouping::MOST_KEYS;
+use crate::ring_names;
 
 /// `r0 = 1; exit`: of a filter without a condition.
 const TRUE: [Instruction; 2] = [1 << 32 | 0xb7, 0x95];
@@ -20,7 +21,7 @@ const TRUE: [Instruction; 2] = [1 << 32 | 0xb7, 0x95];
 const TO_THE_NEXT: Instruction = 0x05;
 
 /// Bits of `uses` of `where.h`.
-const USES: [(u16, u8); 7] = [
+const USES: [(u16, u8); 8] = [
     (fact::FD, 1),
     (fact::PATH, 2),
     (fact::THREAD, 4),
@@ -28,11 +29,13 @@ const USES: [(u16, u8); 7] = [
     (fact::IMAGE, 8),
     (fact::THREADNAME, 16),
     (fact::CGROUP, 32),
+    (fact::PEER, 64),
 ];
 
 /// Bits of `keeps`, and numbers of `enum key_kind`.
-const KEPT: [(u16, u8); 3] = [(fact::PATH, 1), (fact::THREADNAME, 2), (fact::CGROUP, 4)];
-const KINDS: [(u16, u8); 12] = [
+const KEPT: [(u16, u8); 4] =
+    [(fact::PATH, 1), (fact::THREADNAME, 2), (fact::CGROUP, 4), (fact::PEER, 8)];
+const KINDS: [(u16, u8); 13] = [
     (fact::CALL, 1),
     // They follow from the call.
     (fact::GROUP, 1),
@@ -46,52 +49,72 @@ const KINDS: [(u16, u8); 12] = [
     (fact::PATH, 9),
     (fact::THREADNAME, 10),
     (fact::CGROUP, 11),
+    (fact::PEER, 12),
 ];
 
-/// A copy of an object in which the function `condition` has these instructions as its body. As
-/// large as it is, an allocator aligns it for the reader.
+/// A copy of an object in which the functions of the conditions have these instructions as their
+/// bodies. As large as it is, an allocator aligns it for the reader.
 ///
 /// # Errors
 /// The object has no such function.
-pub(super) fn with_condition(bytes: &[u8], code: &[Instruction]) -> Result<Vec<u8>, String> {
-    let code = if code.is_empty() { &TRUE } else { code };
+pub(super) fn with_conditions(bytes: &[u8], filter: &Filter) -> Result<Vec<u8>, String> {
+    let [counted, ends] = filter.code();
+    let mut copy = bytes.to_vec();
+    put(&mut copy, bytes, "condition", if counted.is_empty() { &TRUE } else { counted })?;
+    if filter.ends_watch() {
+        put(&mut copy, bytes, "end_condition", ends)?;
+    }
+    Ok(copy)
+}
+
+/// Puts instructions in place of a function's own.
+fn put(copy: &mut [u8], bytes: &[u8], name: &str, code: &[Instruction]) -> Result<(), String> {
     let lacks = || String::from("cannot set the filter: the BPF object has no room for it");
     let file = object::File::parse(bytes).map_err(|_| lacks())?;
-    let function = file.symbols().find(|one| one.name() == Ok("condition")).ok_or_else(lacks)?;
+    let function = file.symbols().find(|one| one.name() == Ok(name)).ok_or_else(lacks)?;
     let section = function.section_index().and_then(|at| file.section_by_index(at).ok());
     let (start, _) = section.and_then(|section| section.file_range()).ok_or_else(lacks)?;
     let (first, end) = (start + function.address(), start + function.address() + function.size());
-    let mut copy = bytes.to_vec();
     let body = copy.get_mut(first as usize..end as usize).ok_or_else(lacks)?;
     let ahead = (body.len() / 8).checked_sub(code.len()).ok_or_else(lacks)?;
     let all = std::iter::repeat_n(&TO_THE_NEXT, ahead).chain(code);
     for (place, instruction) in body.chunks_exact_mut(8).zip(all) {
         place.copy_from_slice(&instruction.to_le_bytes());
     }
-    Ok(copy)
+    Ok(())
 }
 
-/// As `struct where_knobs` of `where.h`.
-pub(super) fn knobs(filter: &Filter) -> Vec<u8> {
+/// As `struct where_knobs` of `where.h`; `verdicts`: other programs ask what becomes of each call.
+pub(super) fn knobs(filter: &Filter, verdicts: bool) -> Vec<u8> {
     let uses = USES.iter().filter(|(fact, _)| filter.uses(*fact));
     let uses = uses.fold(0u8, |all, (_, bit)| all | bit);
     let (keeps, by, groups) = keys(filter);
     let mut wire = vec![uses, keeps];
     wire.extend(by);
-    wire.extend([groups, 0]);
+    let sums = u8::from(filter.uses_sums());
+    wire.extend([groups, u8::from(verdicts), sums, u8::from(filter.ends_watch())]);
+    wire.extend([0; 6]);
     let strings = [fact::PATH, fact::IMAGE, fact::THREADNAME, fact::CGROUP];
-    for word in
-        strings.map(|fact| filter.bits_of(fact)).into_iter().chain([filter.bits_of_no_path()])
-    {
+    for word in strings.map(|fact| filter.bits_of(fact)).into_iter().chain([
+        filter.bits_of_no(fact::PATH),
+        filter.bits_of(fact::PEER),
+        filter.bits_of_no(fact::PEER),
+    ]) {
         wire.extend(word.to_ne_bytes());
     }
-    let doubtful = filter.calls(&|_, verdict| verdict == Verdict::Open);
-    let open = match groups {
-        0 => doubtful,
-        _ => filter.calls(&|_, verdict| verdict != Verdict::None),
+    let is_counted = |name: &str| filter.of_call(name) != Verdict::None;
+    let is_doubtful = |name: &str| filter.of_call(name) == Verdict::Open;
+    // Of all that are counted there are sums.
+    let may_end = |name: &str| match filter.uses_sums() {
+        true => is_counted(name),
+        false => filter.ends_at_call(name) != Verdict::None,
     };
-    let moves = filter.calls(&|name, _| syscalls::returns_bytes(crate::naming::plain_name(name)));
-    for word in [open, doubtful, moves].iter().flatten().flatten() {
+    let open = calls(|name| match groups {
+        0 => is_doubtful(name) || may_end(name),
+        _ => is_counted(name),
+    });
+    let moves = calls(|name| syscalls::returns_bytes(crate::naming::plain_name(name)));
+    for word in [open, calls(is_doubtful), moves, calls(may_end)].iter().flatten().flatten() {
         wire.extend(word.to_ne_bytes());
     }
     let numbers =
@@ -103,7 +126,27 @@ pub(super) fn knobs(filter: &Filter) -> Vec<u8> {
         let descriptor = descriptor(&syscalls::name(abi, number));
         wire.push(descriptor.map_or(0, |at| at + 1));
     }
+    let operations = || (0..256).map(ring_names::name);
+    for operation in operations() {
+        wire.extend(filter.ring_bits(&operation).to_ne_bytes());
+    }
+    wire.extend(operations().map(|operation| ring_knobs(filter, &operation)));
     wire
+}
+
+/// The bits of `rings` of `where.h` for an operation.
+fn ring_knobs(filter: &Filter, operation: &str) -> u8 {
+    let is_counted = filter.of_ring(operation) != Verdict::None;
+    let is_doubtful = filter.of_ring(operation) == Verdict::Open;
+    let may_end = match filter.uses_sums() {
+        true => is_counted,
+        false => filter.ends_at_ring(operation) != Verdict::None,
+    };
+    let is_open = is_doubtful || may_end || is_counted && !filter.by.is_none();
+    let (has_descriptor, has_path) =
+        (ring_names::has_descriptor(operation), ring_names::has_path(operation));
+    let bits = [is_open, is_doubtful, may_end, has_descriptor, has_path];
+    bits.into_iter().enumerate().map(|(at, is_set)| u8::from(is_set) << at).sum()
 }
 
 /// `keeps`, `by` and `groups` of `struct where_knobs`.

@@ -34,6 +34,15 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 	return file;
 }
 
+/* The same as a number, which functions that are verified once take. */
+static __always_inline u64 file_number(struct task_struct *task, u32 fd)
+{
+	struct files_struct *files = UNTRUSTED(struct task_struct, task)->files;
+	struct fdtable *fdt = files ? files->fdt : NULL;
+
+	return fdt && fd < fdt->max_fds ? word_at(fdt->fd + fd) : 0;
+}
+
 /* A descriptor: the kernel, too, looks at its lower half only. */
 static __always_inline u32 argument(struct pt_regs *regs, u16 call, u32 at)
 {

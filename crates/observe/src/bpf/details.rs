@@ -1,6 +1,8 @@
-//! The structs of `trace.h` for what is kept of single calls on request: paths, and the slowest calls.
+//! The structs of `trace.h` for what is kept of single calls on request: paths, the slowest calls, and
+//! the one that ended the watch.
 
 use super::layout::{COMM_LEN, Fields, FileKey, Wire, text};
+use crate::filter::Sums;
 
 /// A path that calls of a thread were given, by outcome.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +117,42 @@ impl Wire for SlowRow {
             waker: text(from.bytes(COMM_LEN)),
             text: cut_text(from, length),
         }
+    }
+}
+
+impl Wire for Sums {
+    const SIZE: usize = 3 * 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let mut sum = || from.u64().cast_signed();
+        Self { count: sum(), bytes: sum(), duration_ns: sum() }
+    }
+}
+
+/// `struct firing` of `until.bpf.h`: the call that ended the watch, if one did, and the sums with it.
+pub(super) struct FiringRow(pub(super) Option<(SlowRow, Sums)>);
+
+impl Wire for FiringRow {
+    const SIZE: usize = 8 + Sums::SIZE + SlowRow::SIZE;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let _lock = from.u64();
+        let sums = Sums::read(from);
+        let call = SlowRow::read(from);
+        Self((call.end_ns > 0).then_some((call, sums)))
+    }
+}
+
+/// `struct ring_firing` of `ring_where.bpf.h`: the same of a request of io_uring.
+pub(super) struct RingFiringRow(pub(super) Option<(SlowRow, Sums)>);
+
+impl Wire for RingFiringRow {
+    const SIZE: usize = FiringRow::SIZE - 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let sums = Sums::read(from);
+        let call = SlowRow::read(from);
+        Self((call.end_ns > 0).then_some((call, sums)))
     }
 }
 

@@ -4,6 +4,8 @@
 #ifndef IOTOMY_FIELDS_BPF_H
 #define IOTOMY_FIELDS_BPF_H
 
+#include <bpf/bpf_core_read.h>
+
 /*
  * Lets the kernel's memory be read by plain loads instead of calls, since Linux 6.2. Where it is
  * not there, the branches with it are removed at load.

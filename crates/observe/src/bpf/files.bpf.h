@@ -6,6 +6,7 @@
 
 #include "descriptors.bpf.h"
 #include "sockets.bpf.h"
+#include "connections.bpf.h"
 
 /* Counted apart: what is asked of files may be more than their rows have room for. */
 static __always_inline void lose_file(void)
@@ -13,7 +14,9 @@ static __always_inline void lose_file(void)
 	__sync_fetch_and_add(&counters.lost_files, 1);
 }
 
-static __always_inline void note_name(struct file_key key, struct file *file)
+/* `used` is all ones if bytes of it were moved before: what is cached now says nothing of then. Not
+ * a condition: the verifier would follow both of its ways through the whole name. */
+static __always_inline void note_name(struct file_key key, struct file *file, u32 image, u64 used)
 {
 	struct scratch *s;
 	struct inode *inode;
@@ -33,52 +36,15 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 	s->file.name.cached_pages = BPF_CORE_READ(file, f_flags) & O_DIRECT
 					    ? -1ULL
 					    : BPF_CORE_READ(inode, i_mapping, nrpages);
-	if (s->file.name.magic == SOCKFS_MAGIC)
+	s->file.name.cached_pages |= used;
+	if (s->file.name.magic == SOCKFS_MAGIC) {
 		note_socket((struct socket_name *)s->file.name.path, inode);
-	else
+		meet_connection((struct socket_name *)s->file.name.path, inode, image);
+	} else {
 		walk(&s->file, file);
+	}
 	if (bpf_map_update_elem(&file_names, &key, &s->file.name, BPF_ANY))
 		lose_file();
-}
-
-/* Sets a side to the file behind a descriptor. Not static: it is looked at once by the verifier. */
-__noinline int turn_to(struct thread *t, struct side *side, u32 fd, bool reads)
-{
-	struct file *file;
-	struct file_stats none = {}, *known;
-	struct file_key key = {};
-	struct inode *inode;
-
-	if (!t || !side)
-		return 0;
-	settle_side(side, reads);
-	side->key.inode = 0;
-	file = file_of(bpf_get_current_task_btf(), fd);
-	if (!file)
-		return 0;
-	inode = BPF_CORE_READ(file, f_inode);
-	key.dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
-	key.inode = BPF_CORE_READ(inode, i_ino);
-	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
-	/* Eventfds, timerfds and their kin are one inode. */
-	key.device ^= (u32)(u64)BPF_CORE_READ(file, f_op);
-	key.thread = t->id;
-	side->file = (u64)file;
-	side->inode = (u64)inode;
-	side->super = (u64)BPF_CORE_READ(inode, i_sb);
-	side->operations = (u64)BPF_CORE_READ(file, f_op);
-	if (!bpf_map_lookup_elem(&files, &key)) {
-		bpf_map_update_elem(&files, &key, &none, BPF_NOEXIST);
-		known = bpf_map_lookup_elem(&files, &key);
-		if (!known) {
-			lose_file();
-			return 0;
-		}
-		known->image = t->image;
-		note_name(key, file);
-	}
-	side->key = key;
-	return 0;
 }
 
 /* Whether every part of what tells files apart is as it was: an address may be another file's now.
@@ -102,6 +68,58 @@ static __always_inline bool is_still(struct side *side, struct file *at)
 	       side->super == (u64)BPF_CORE_READ(inode, i_sb);
 }
 
+/*
+ * Sets a side to the file whose address it has. A server reads from a socket and writes to it: what
+ * the other side has just found out is not asked again. Not static: the verifier looks at it once.
+ */
+__noinline int turn_to(struct thread *t, bool reads)
+{
+	struct side *side, *other;
+	struct file *file;
+	struct file_stats none = {}, *known;
+	struct file_key key = {};
+	struct super_block *super;
+	struct inode *inode;
+
+	if (!t)
+		return 0;
+	side = reads ? &t->from : &t->to;
+	other = reads ? &t->to : &t->from;
+	settle_side(side, reads);
+	side->key.inode = 0;
+	file = (void *)side->file;
+	if (!file)
+		return 0;
+	if (other->key.inode && other->file == side->file && is_still(other, file)) {
+		*side = *other;
+		side->calls = 0;
+		side->bytes = 0;
+		return 0;
+	}
+	inode = FIELD(struct file, file, f_inode);
+	super = FIELD(struct inode, inode, i_sb);
+	side->inode = (u64)inode;
+	side->super = (u64)super;
+	side->operations = (u64)FIELD(struct file, file, f_op);
+	key.dentry = (u64)FIELD(struct file, file, f_path.dentry);
+	key.inode = FIELD(struct inode, inode, i_ino);
+	/* Eventfds, timerfds and their kin are one inode. */
+	key.device = FIELD(struct super_block, super, s_dev) ^ (u32)side->operations;
+	key.thread = t->id;
+	if (!bpf_map_lookup_elem(&files, &key)) {
+		bpf_map_update_elem(&files, &key, &none, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&files, &key);
+		if (!known) {
+			lose_file();
+			return 0;
+		}
+		known->image = t->image;
+		note_name(key, file, t->image, 0);
+	}
+	side->key = key;
+	return 0;
+}
+
 /* Finds the file behind a descriptor: the last one's, most of the time. */
 __noinline int identify(struct thread *t, u32 fd, bool reads)
 {
@@ -111,14 +129,10 @@ __noinline int identify(struct thread *t, u32 fd, bool reads)
 	if (!t)
 		return 0;
 	side = reads ? &t->from : &t->to;
-	if (!file) {
-		settle_side(side, reads);
-		side->key.inode = 0;
+	if (file && side->key.inode && side->file == (u64)file && is_still(side, file))
 		return 0;
-	}
-	if (side->key.inode && side->file == (u64)file && is_still(side, file))
-		return 0;
-	return turn_to(t, side, fd, reads);
+	side->file = (u64)file;
+	return turn_to(t, reads);
 }
 
 static __always_inline void note_transfer(struct thread *t, struct pt_regs *regs)
@@ -130,7 +144,7 @@ static __always_inline void note_transfer(struct thread *t, struct pt_regs *regs
 	if (!t->image || number > 511)
 		return;
 	how = knobs.transfers[t->call & CALL_I386 ? 1 : 0][number];
-	if (!how || !wants(t->call))
+	if (!how || !wants(t, t->call))
 		return;
 	t->transfer = how;
 	if ((how & 0xf) == SPECIAL) {

@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 
 use iotomy_record::{Group, Key, lossless};
-use iotomy_sys::syscalls::Abi;
 
 use super::books::Books;
-use super::layout::{CALL_I386, CALL_NUMBER, Fields, Wire};
+use super::layout::{Fields, Wire};
 use super::object::{RowAction, Session};
+use super::outcome::call_or_ring;
 use crate::filter::fact;
 use crate::grouping::{GroupBook, MOST_KEYS, error, lowest};
 use crate::request::Request;
-use crate::tally::CallNumber;
 
 /// In place of a text: there was no room for it.
 const NO_ROOM: u64 = 1;
@@ -105,17 +104,11 @@ pub(super) fn read(session: &Session, books: &Books, request: &Request) -> Group
             }
             fact => Key::Text(of_text(word(fact))),
         };
-        for key in by.keys(call_number(call), &value) {
+        for key in by.keys(&call_or_ring(call as u32), &value) {
             book.add(key, &row, u32::MAX);
         }
         RowAction::Freed
     });
     book.lose(session.lost_groups());
     book
-}
-
-fn call_number(call: u64) -> CallNumber {
-    let call = call as u16;
-    let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
-    (abi, u32::from(call & CALL_NUMBER))
 }

@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* Program images: their rows, and who is in them. */
 
-/* An id as iotomy's own namespace numbers it; 0 when it is outside. */
-static __always_inline u32 number_of(struct pid *pid)
-{
-	u64 upid;
-	int nr = 0;
-
-	if (!pid || BPF_CORE_READ(pid, level) < sight)
-		return 0;
-	upid = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
-	       sight * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, nr);
-	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)upid);
-	return nr;
-}
-
-/* A task's id there. */
-static __always_inline u32 pid_of(struct task_struct *task)
-{
-	if (!sight)
-		/* Not by a load: the verifier wants each to have one kind of pointer. */
-		return BPF_CORE_READ(task, pid);
-	return number_of(BPF_CORE_READ(task, thread_pid));
-}
-
-static __always_inline u32 tgid_of(struct task_struct *task)
-{
-	return sight ? pid_of(BPF_CORE_READ(task, group_leader)) : BPF_CORE_READ(task, tgid);
-}
-
 static __always_inline struct image *image_of(u32 id)
 {
 	return bpf_map_lookup_elem(&images, &id);
@@ -71,21 +43,6 @@ static __always_inline void quit_image(u32 id)
 		return;
 	__sync_fetch_and_sub(&image->threads, 1);
 	__sync_fetch_and_sub(&image->live, 1);
-}
-
-/* When the task's process began, by which one is told from another of the same id. */
-static __always_inline u64 began(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, group_leader, start_time);
-}
-
-/* The image that the task's process was found with, if it was. */
-static __always_inline u32 *image_found(struct task_struct *task)
-{
-	u32 tgid = tgid_of(task);
-	struct found *found = bpf_map_lookup_elem(&attached_images, &tgid);
-
-	return found && found->began == began(task) ? &found->image : NULL;
 }
 
 static __always_inline void note_attached(u32 image, u32 tgid, struct task_struct *task)

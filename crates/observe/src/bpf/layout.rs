@@ -3,13 +3,13 @@
 
 use iotomy_record::lossless;
 
-use super::sockets::SocketName;
 use crate::naming::{basename, called};
+use crate::sockets::SocketName;
 
 /// Slots of a distribution: zeroes, then one for each power of two. As in `trace.h`.
 pub(super) const SLOTS: usize = 65;
 /// Buckets of times, and of those of short calls that never left their CPU. As in `trace.h`.
-const TIMES: usize = 576;
+pub(super) const TIMES: usize = 576;
 const PLAIN_TIMES: usize = 232;
 /// Numbers of the counters that overflow: the first of each array. As in `trace.h`.
 pub(super) const CARRY_STEP: u16 = 1024;
@@ -57,6 +57,17 @@ impl Wire for u32 {
     }
 }
 
+/// A row that is one number.
+pub(super) struct Count(pub(super) u64);
+
+impl Wire for Count {
+    const SIZE: usize = 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self(from.u64())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     pub(super) thread: u32,
@@ -75,12 +86,13 @@ impl Wire for CallKey {
 /// Counts of the buckets that are not empty.
 pub(super) type Sparse = Vec<(u16, u64)>;
 
-/// Counters of a byte or two each.
-fn sparse(from: &mut Fields<'_>, length: usize, width: usize) -> Sparse {
+/// Counters of one, two or four bytes each.
+pub(super) fn sparse(from: &mut Fields<'_>, length: usize, width: usize) -> Sparse {
     let counters = from.bytes(length * width).chunks_exact(width);
     let counts = counters.map(|bytes| match *bytes {
         [one] => one.into(),
         [low, high] => u16::from_ne_bytes([low, high]).into(),
+        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
         _ => 0u64,
     });
     (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
@@ -197,10 +209,11 @@ pub(super) struct Image {
     pub(super) storage_read_bytes: u64,
     pub(super) fault_ns: u64,
     pub(super) stopped_ns: u64,
+    pub(super) calls_left_out: u64,
 }
 
 impl Wire for Image {
-    const SIZE: usize = 24 + 18 * 8;
+    const SIZE: usize = 24 + 19 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let mut small = || from.u32();
@@ -230,6 +243,7 @@ impl Wire for Image {
             storage_read_bytes: from.u64(),
             fault_ns: from.u64(),
             stopped_ns: from.u64(),
+            calls_left_out: from.u64(),
         }
     }
 }
@@ -452,13 +466,15 @@ pub(super) struct Counters {
     pub(super) incomplete_calls: u64,
     pub(super) lost_files: u64,
     pub(super) lost_paths: u64,
+    pub(super) lost_connections: u64,
+    pub(super) lost_requests: u64,
     pub(super) live_threads: u32,
     pub(super) open_books: u32,
     pub(super) adopted: u32,
 }
 
 impl Wire for Counters {
-    const SIZE: usize = 56;
+    const SIZE: usize = 72;
 
     fn read(from: &mut Fields<'_>) -> Self {
         Self {
@@ -466,6 +482,8 @@ impl Wire for Counters {
             incomplete_calls: from.u64(),
             lost_files: from.u64(),
             lost_paths: from.u64(),
+            lost_connections: from.u64(),
+            lost_requests: from.u64(),
             live_threads: from.u32(),
             open_books: from.u32(),
             adopted: {

@@ -91,8 +91,12 @@ int adopt(struct bpf_iter__task *ctx)
 	struct thread *t;
 	u64 now;
 
-	if (!task || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+	if (!task || task->flags & PF_KTHREAD)
 		return 0;
+	if (task->flags & PF_IO_WORKER) {
+		meet_ring_thread(task);
+		return 0;
+	}
 	if (task->__state & TASK_DEAD)
 		return 0; /* a zombie: its last switch, which closes the books, is over */
 	sight = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
@@ -122,6 +126,7 @@ int adopt(struct bpf_iter__task *ctx)
 	newcomer.launcher = adoption.launcher;
 	newcomer.newborn = adoption.tid; /* the calibration waits for its start in its own call */
 	newcomer.attached = !adoption.tid;
+	newcomer.calibrates = adoption.tid;
 	newcomer.left = true; /* also where it has not: the next boundary tells where it was */
 	if (!task->on_cpu) {
 		newcomer.out_ns = now;
@@ -228,6 +233,7 @@ static __always_inline void enter_image(struct thread *t, struct task_struct *ta
 	t->calls_on_cpu_ns = 0;
 	t->fault_ns = 0;
 	t->stopped_ns = 0;
+	t->left_out = 0;
 	take_baseline(t, task);
 	begin_thread_row(t->id, t->image, task);
 }
@@ -312,7 +318,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!t->in_call && is_dead(task))
 		/* Ended inside a call, before its entry was traced. */
 		enter_untraced(t, call_inside(task), bpf_ktime_get_ns());
-	if (t->in_call && t->image && wants(t->call) && !is_doubtful(t->call)) {
+	if (t->in_call && t->image && wants(t, t->call) && !is_doubtful(t->call)) {
 		/* The row of the call it ends in, made here: its last switch may fail to. */
 		key.thread = t->id;
 		key.call = t->call;

@@ -2,7 +2,7 @@
 
 use iotomy_record::{LedgerRow, TIME_BUCKETS};
 
-use super::layout::{Fields, FileKey, Wire};
+use super::layout::{CallKey, CallStats, Fields, FileKey, WaitStats, Wire};
 
 /// Some rows of a call, or a hot row, as they stand.
 #[derive(Debug, Clone, Default)]
@@ -26,20 +26,44 @@ pub(super) struct LiveCall {
 const NO_BUCKET: u32 = 0xffff;
 
 impl LiveCall {
-    /// Reads it, with what follows it.
+    /// A row of `calls` or `frequent`.
+    pub(super) fn of_row<const WIDTH: usize>(key: CallKey, row: &CallStats<WIDTH>) -> Self {
+        Self {
+            image: row.image,
+            call: key.call,
+            calls: row.plain_calls(),
+            bytes: row.bytes,
+            wall_ns: row.wall_ns,
+            max_ns: row.max_ns.max(row.open_max_ns),
+            times: row.plain.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// A row of `waits`.
+    pub(super) fn of_waits(key: CallKey, row: WaitStats) -> Self {
+        Self {
+            image: row.image,
+            call: key.call,
+            calls: row.calls(),
+            wall_ns: row.wall_ns,
+            blocked_ns: row.blocked_ns,
+            runnable_ns: row.runnable_ns,
+            max_ns: row.max_wall_ns,
+            times: row.wall,
+            ..Self::default()
+        }
+    }
+
+    /// A hot row, with the times that follow it.
     pub(super) fn read(from: &mut Fields<'_>) -> Self {
         let (image, call) = (from.u32(), from.u32());
-        Self {
+        let mut row = Self {
             image,
             // Numbers and the mark of the 32-bit entry are 16 bits.
             call: call as u16,
-            error: (call >> 16) as u16,
-            calls: from.u64(),
-            errors: from.u64(),
             bytes: from.u64(),
             wall_ns: from.u64(),
-            blocked_ns: from.u64(),
-            runnable_ns: from.u64(),
             max_ns: from.u64(),
             times: {
                 let mut next = || (from.u32(), from.u32());
@@ -53,7 +77,11 @@ impl LiveCall {
                 }
                 times
             },
-        }
+            ..Self::default()
+        };
+        // Those whose times were read: the thread goes on meanwhile.
+        row.calls = row.times.iter().map(|(_, count)| count).sum();
+        row
     }
 }
 

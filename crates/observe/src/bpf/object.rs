@@ -3,95 +3,48 @@
 //! Programs, maps and links belong to descriptors of this process, pinned nowhere: they disappear
 //! with the process, also after SIGKILL.
 
+mod adoption;
+mod knobs;
 mod settling;
 #[cfg(test)]
 pub(super) mod verified;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iotomy_host::Cgroup;
 use iotomy_sys::map_batch;
 use libbpf_rs::{
-    ErrorKind, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject,
-    PrintLevel, RingBuffer, RingBufferBuilder,
+    Iter, Link, Map, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder,
 };
 
 use super::condition;
+use super::connection_rows::{ConnectionErrorKey, ConnectionKey, ConnectionRow, Track};
 use super::layout::{
     Attached, CallKey, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats,
     FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats, Wire,
 };
 
-use super::details::{PathKey, PathRow, SlowRow, SlowRows};
+pub(super) use self::adoption::Adoption;
+pub(super) use self::knobs::Knobs;
+pub(super) use self::knobs::possible_cpus;
+use self::knobs::{prepare, set_sizes};
+use super::details::{FiringRow, PathKey, PathRow, RingFiringRow, SlowRow, SlowRows};
+use super::embedded::{Embedded, embedded};
+use super::refusal::{forget_messages, refusal};
+use super::ring_programs;
+use super::ring_rows::{
+    RingErrorKey, RingHotFile, RingHotRow, RingKey, RingName, RingRequest, RingRow, RingSlot,
+};
 use crate::Selection;
-use crate::filter::Filter;
+use crate::filter::{Filter, Sums};
 
-/// Eight-byte aligned, as an ELF reader wants it.
-#[repr(C, align(8))]
-pub(super) struct Aligned<Bytes: ?Sized>(pub(super) Bytes);
-
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
-static OBJECT_WITH_CGROUPS: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace_cgroups.bpf.o")));
-static OBJECT_WITH_DETAILS: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace_details.bpf.o")));
-static OBJECT_WITH_FILTER: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace_where.bpf.o")));
-static SHARED: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/shared.bpf.o")));
-
-/// The settings that are fixed before loading.
-#[derive(Debug, Clone)]
-pub(super) struct Knobs {
-    pub(super) by_file: bool,
-    pub(super) by_path: bool,
-    pub(super) by_thread: bool,
-    /// How many of the slowest calls to keep whole.
-    pub(super) slowest: u32,
-    pub(super) whole_machine: bool,
-    /// A bit a call to count, of the 64-bit and of the 32-bit calls; `None` for all.
-    pub(super) wanted: Option<[[u64; 8]; 2]>,
-    /// How the arguments of a call name descriptors, by ABI and number.
-    pub(super) transfers: [[u8; 512]; 2],
-    /// How the arguments of a call name paths, by ABI and number.
-    pub(super) paths: [[u16; 512]; 2],
-    /// The argument of each call that is a descriptor, + 1, by ABI and number.
-    pub(super) descriptors: [[u8; 512]; 2],
-    /// Of the wanted calls, those to count.
-    pub(super) filter: Filter,
-    /// Most rows a table keeps.
-    pub(super) rows: u32,
-    /// Whether snapshots of the running counts will be taken.
-    pub(super) looked_at: bool,
-    /// The running processes to watch.
-    pub(super) selection: Selection,
-}
-
-/// Which tasks the next run of `adopt` begins to watch.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Adoption {
-    /// A child held in front of its exec.
-    Launcher(u32),
-    /// One thread.
-    Thread(u32),
-    /// Every process but this one.
-    Machine,
-    /// The selected processes.
-    Selected,
-}
-
-/// The numbers of `trace.h` for how far `adopt` has come with the selected processes.
-const GATHERING: u32 = 1;
-const FOLLOWING: u32 = 2;
-
-/// Most runs of `adopt` in a row: each finds what those made that the one before has found, where
-/// ids do not go up.
-const MOST_PASSES: usize = 16;
+static OBJECT: Embedded = embedded!("trace");
+static OBJECT_WITH_DETAILS: Embedded = embedded!("trace_details");
+static OBJECT_WITH_FILTER: Embedded = embedded!("trace_where");
+static SHARED: Embedded = embedded!("shared");
 
 /// The action for a row that was visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +64,10 @@ pub(crate) struct Session {
     selection: Selection,
     /// Programs that are not loaded.
     left_out: Vec<String>,
+    /// The end of io_uring's requests that is not observed, once the programs are attached.
+    unseen_end: Option<&'static str>,
+    /// Whether a call can end the watch.
+    can_end: bool,
 }
 
 thread_local! {
@@ -124,12 +81,6 @@ const LAST_HEARD: &str = "sched_switch";
 /// Tables that could not be read to their end.
 static UNREAD_TABLES: AtomicU64 = AtomicU64::new(0);
 
-thread_local! {
-    /// The last message of libbpf: the reason of a refusal, which its error codes lack. It logs in
-    /// the calling thread, and objects are loaded concurrently.
-    static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
 /// The maps that the programs of all objects go on, made before any of these is loaded.
 pub(crate) struct Shared(Object);
 
@@ -138,8 +89,9 @@ impl Shared {
     ///
     /// # Errors
     /// The refused call and the kernel's error, in a line.
-    pub(super) fn load() -> Result<Self, String> {
-        let object = open(&SHARED.0)?.load();
+    pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
+        let mut open = SHARED.unpack()?.open()?;
+        let object = set_sizes(&mut open, knobs).and_then(|()| open.load());
         object.map(Self).map_err(|error| refusal("make the shared BPF maps", &error))
     }
 
@@ -165,7 +117,7 @@ impl Session {
     pub(super) fn load(knobs: &Knobs, shared: Option<&Shared>) -> Result<Self, String> {
         match Self::load_with(knobs, shared, true) {
             // It has no address for what tells a task's work from an interrupt's.
-            Err(reason) if knobs.slowest > 0 && reason.contains("kernel symbol") => {
+            Err(reason) if knobs.keeps_calls() && reason.contains("kernel symbol") => {
                 Self::load_with(knobs, shared, false)
             }
             loaded => loaded,
@@ -174,18 +126,18 @@ impl Session {
 
     /// The same; `contexts`: whether it is told in which context a thread is woken.
     fn load_with(knobs: &Knobs, shared: Option<&Shared>, contexts: bool) -> Result<Self, String> {
-        let filtered;
-        let details = knobs.by_path || knobs.slowest > 0;
-        let bytes = match (details, knobs.selection.cgroups.is_empty()) {
+        let details = knobs.by_path || knobs.by_peer || knobs.slowest > 0;
+        // Control groups are only in the objects that have more of everything.
+        let unpacked = match details || !knobs.selection.cgroups.is_empty() {
             _ if !knobs.filter.is_none() => {
-                filtered = condition::with_condition(&OBJECT_WITH_FILTER.0, &knobs.filter.code)?;
-                &filtered
+                let mut unpacked = OBJECT_WITH_FILTER.unpack()?;
+                unpacked.bytes = condition::with_conditions(&unpacked.bytes, &knobs.filter)?;
+                unpacked
             }
-            (true, _) => &OBJECT_WITH_DETAILS.0,
-            (false, true) => &OBJECT.0,
-            (false, false) => &OBJECT_WITH_CGROUPS.0,
+            true => OBJECT_WITH_DETAILS.unpack()?,
+            false => OBJECT.unpack()?,
         };
-        let mut open = open(bytes)?;
+        let mut open = unpacked.open()?;
         let left_out = prepare(&mut open, knobs, contexts)
             .and_then(|left_out| {
                 shared.map_or(Ok(()), |shared| shared.reuse_maps(&mut open)).map(|()| left_out)
@@ -206,7 +158,16 @@ impl Session {
         let doorbell = deaths.as_fd().try_clone_to_owned();
         let doorbell = doorbell.map_err(|e| format!("cannot keep the BPF ring buffer: {e}"))?;
         let selection = knobs.selection.clone();
-        let session = Self { object, links: Vec::new(), ring, doorbell, selection, left_out };
+        let session = Self {
+            object,
+            links: Vec::new(),
+            ring,
+            doorbell,
+            selection,
+            left_out,
+            unseen_end: None,
+            can_end: knobs.filter.ends_watch(),
+        };
         session.assert_sizes();
         session.fill_selection()?;
         session.fill_patterns(&knobs.filter)?;
@@ -216,6 +177,11 @@ impl Session {
     /// Whether it is the object that keeps what is asked for of single calls.
     pub(super) fn has_details(&self) -> bool {
         self.object.maps().any(|map| map.name() == "paths")
+    }
+
+    /// Whether it is the object that can ask conditions.
+    fn has_filter(&self) -> bool {
+        self.object.maps().any(|map| map.name() == "firings")
     }
 
     /// Both sides must agree on the wire structs; a mismatch is a defect of this program.
@@ -240,11 +206,27 @@ impl Session {
         check("files", FileKey::SIZE, FileStats::SIZE);
         check("file_names", FileKey::SIZE, FileName::SIZE);
         check("thread_rows", 4, ThreadRow::SIZE);
+        check("ring_requests", 8, RingRequest::SIZE);
+        check("ring_named", RingName::SIZE, 8);
+        check("ring_overflows", RingName::SIZE, 8);
+        check("ring_operations", RingKey::SIZE, RingRow::SIZE);
+        check("ring_errors", RingErrorKey::SIZE, 8);
+        check("ring_files", FileKey::SIZE, FileStats::SIZE);
+        check(".bss.ring_slots", 4, (1 << 11) * RingSlot::SIZE);
+        check(".bss.ring_rows", 4, 64 * RingHotRow::SIZE);
+        check(".bss.ring_files", 4, 64 * RingHotFile::SIZE);
         check(".bss", 4, Counters::SIZE);
         if self.has_details() {
             check("paths", PathKey::SIZE, PathRow::SIZE);
+            check("connections", ConnectionKey::SIZE, ConnectionRow::SIZE);
+            check("tracked", 8, Track::SIZE);
+            check("connection_errors", ConnectionErrorKey::SIZE, 8);
             check("directories", FileKey::SIZE, FileName::SIZE);
             check("slowest", 4, SlowRows::SIZE);
+        }
+        if self.has_filter() {
+            check("firings", 4, FiringRow::SIZE);
+            check("ring_firings", 4, RingFiringRow::SIZE);
         }
     }
 
@@ -262,86 +244,29 @@ impl Session {
                 if !is_ready || (name == LAST_HEARD) != is_first {
                     continue;
                 }
-                let link = program.attach();
-                let link = link.map_err(|error| refusal(&format!("attach {name}"), &error))?;
-                self.links.push((name, link));
+                match program.attach() {
+                    Ok(link) => self.links.push((name, link)),
+                    // This kernel does not have the tracepoint, or has it with other arguments.
+                    Err(_) if name.starts_with(ring_programs::PREFIX) => forget_messages(),
+                    Err(error) => return Err(refusal(&format!("attach {name}"), &error)),
+                }
             }
+        }
+        self.unseen_end = ring_programs::unseen_end(self.links.iter().map(|(name, _)| &**name));
+        if self.unseen_end.is_some() {
+            self.links.retain(|(name, _)| !ring_programs::needs_both_ends(name));
         }
         Ok(())
     }
 
-    /// Begins to watch what `whom` names; threads made from now on by watched ones follow.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub(super) fn adopt(&self, whom: Adoption) -> Result<(), String> {
-        if !matches!(whom, Adoption::Thread(_)) && self.has_details() {
-            map(&self.object, ".data.slow_floor")
-                .update(&0u32.to_ne_bytes(), &0u64.to_ne_bytes(), MapFlags::ANY)
-                .map_err(|error| refusal("keep the slowest calls", &error))?;
-        }
-        match whom {
-            Adoption::Launcher(pid) => self.ask_for([0, 0, pid])?,
-            Adoption::Thread(tid) => self.ask_for([0, tid, 0])?,
-            Adoption::Machine => self.ask_for([GATHERING, 0, 0])?,
-            Adoption::Selected => {
-                self.ask_for([GATHERING, 0, 0])?;
-                self.adopt_newcomers()?;
-                return self.ask_for([FOLLOWING, 0, 0]);
-            }
-        }
-        iterate(&self.object, "adopt")
+    /// Whether the submission and the completion of the requests of io_uring are observed.
+    pub(super) fn sees_rings(&self) -> bool {
+        self.unseen_end.is_none()
     }
 
-    /// Watches the selected processes that are not yet.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub(super) fn adopt_newcomers(&self) -> Result<(), String> {
-        for _ in 0..MOST_PASSES {
-            let before = self.counters().adopted;
-            iterate(&self.object, "adopt")?;
-            if self.counters().adopted == before {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// `struct adoption` of `trace.h`.
-    fn ask_for(&self, adoption: [u32; 3]) -> Result<(), String> {
-        map(&self.object, ".data.adoption")
-            .update(&0u32.to_ne_bytes(), &adoption.map(u32::to_ne_bytes).concat(), MapFlags::ANY)
-            .map_err(|error| refusal("ask for tasks to watch", &error))
-    }
-
-    /// Tells the programs what is selected.
-    fn fill_selection(&self) -> Result<(), String> {
-        let put = |table: &str, key: &[u8], row: &[u8]| {
-            map(&self.object, table)
-                .update(key, row, MapFlags::ANY)
-                .map_err(|error| refusal("select processes to watch", &error))
-        };
-        let one = 1u32.to_ne_bytes();
-        for pid in &self.selection.processes {
-            put("selected_pids", &pid.to_ne_bytes(), &one)?;
-        }
-        for (at, name) in self.selection.names.iter().enumerate() {
-            let table: Vec<u8> = name.table().into_iter().flat_map(u64::to_ne_bytes).collect();
-            put("selected_names", &(at as u32).to_ne_bytes(), &table)?;
-        }
-        for Cgroup { path, hierarchy, id, .. } in &self.selection.cgroups {
-            let key = [id.to_ne_bytes(), u64::from(*hierarchy).to_ne_bytes()].concat();
-            put("selected_cgroups", &key, &one)?;
-            let mut place = [0; PLACE_BYTES];
-            place[..4].copy_from_slice(&hierarchy.to_ne_bytes());
-            // One of a longer path is not known again when it is made anew; with its end's zero.
-            if path.len() < PLACE_BYTES - 4 {
-                place[4..][..path.len()].copy_from_slice(path.as_bytes());
-                put("selected_places", &place, &one)?;
-            }
-        }
-        Ok(())
+    /// The one of them that is not.
+    pub(super) fn unseen_end(&self) -> Option<&'static str> {
+        self.unseen_end
     }
 
     /// Tells the programs which strings the filter asks for.
@@ -354,16 +279,12 @@ impl Session {
         Ok(())
     }
 
-    /// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
+    /// Runs an iterator over the tasks, and returns what it wrote.
     ///
     /// # Errors
     /// The kernel's error.
-    pub(super) fn written(
-        &self,
-        name: &'static str,
-        table: Option<&str>,
-    ) -> Result<Vec<u8>, String> {
-        written(&self.object, name, table)
+    pub(super) fn written(&self, name: &'static str) -> Result<Vec<u8>, String> {
+        written(&self.object, name)
     }
 
     /// One row of a table, if it is there.
@@ -379,6 +300,22 @@ impl Session {
         }
         let rows = self.row::<SlowRows>("slowest", &0u32.to_ne_bytes());
         rows.map_or_else(Vec::new, |rows| rows.0)
+    }
+
+    /// The call or the request that ended the watch, if one did, and the sums with it. Final once the watch has been
+    /// settled: until then, another that returned before may take its place.
+    pub(super) fn firing(&self) -> Option<(SlowRow, Sums)> {
+        if !self.can_end {
+            return None;
+        }
+        let by_call = self.row::<FiringRow>("firings", &0u32.to_ne_bytes())?.0;
+        let by_ring = self.row::<RingFiringRow>("ring_firings", &0u32.to_ne_bytes())?.0;
+        by_call.into_iter().chain(by_ring).min_by_key(|(call, _)| call.end_ns)
+    }
+
+    /// Whether a call has ended the watch.
+    pub(super) fn was_ended(&self) -> bool {
+        self.can_end && self.ended_ns() != 0
     }
 
     /// The counters of the kernel side, now.
@@ -402,18 +339,23 @@ impl Session {
         self.where_counters()[0]
     }
 
+    /// Calls for which the condition that ends the watch divided by zero.
+    pub(super) fn end_divided_by_zero(&self) -> u64 {
+        self.where_counters()[2]
+    }
+
     /// Calls for whose group there was no room.
     pub(super) fn lost_groups(&self) -> u64 {
         self.where_counters()[1]
     }
 
     /// `struct where_counters` of `where.h`.
-    fn where_counters(&self) -> [u64; 2] {
+    fn where_counters(&self) -> [u64; 3] {
         let counters = self.object.maps().find(|map| map.name() == ".data.where");
         let bytes = counters.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
         let bytes = bytes.unwrap_or_default();
         let mut fields = Fields(&bytes);
-        [fields.u64(), fields.u64()]
+        std::array::from_fn(|_| fields.u64())
     }
 
     /// Events for which programs did not run, since they were running already on that CPU, and
@@ -436,6 +378,16 @@ impl Session {
         missed.sum::<u64>() + UNREAD_TABLES.load(Ordering::Relaxed)
     }
 
+    /// The entries of a section of data that is an array.
+    pub(super) fn entries<Row: Wire>(&self, section: &str) -> Vec<Row> {
+        let bytes = map(&self.object, section).lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let bytes = bytes.ok().flatten().unwrap_or_else(|| {
+            UNREAD_TABLES.fetch_add(1, Ordering::Relaxed);
+            Vec::new()
+        });
+        bytes.chunks_exact(Row::SIZE).map(|bytes| Row::read(&mut Fields(bytes))).collect()
+    }
+
     /// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
     pub(super) fn visit<Key: Wire, Row: Wire>(
         &self,
@@ -450,7 +402,7 @@ impl Session {
         self.doorbell.as_fd()
     }
 
-    /// The threads that ended since last asked.
+    /// The threads that ended since last asked; not what else user space is woken for.
     pub(super) fn dead_threads(&self) -> Vec<u32> {
         self.ring.consume_raw();
         DEAD.take()
@@ -473,36 +425,18 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     }
 }
 
-/// Opens an object that is part of this program, and collects libbpf's messages about it.
-pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-        let _ = LOG.try_with(|log| log.borrow_mut().push(text.trim_end().to_owned()));
-    })));
-    ObjectBuilder::default()
-        .name("iotomy")
-        .and_then(|builder| builder.open_memory(bytes))
-        .map_err(|error| refusal("open the BPF object", &error))
-}
-
 /// Runs an iterator over all tasks.
 pub(super) fn iterate(object: &Object, name: &'static str) -> Result<(), String> {
     // These write nothing: reading to the end is what runs them.
-    written(object, name, None).map(drop)
+    written(object, name).map(drop)
 }
 
-/// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
-pub(super) fn written(
-    object: &Object,
-    name: &'static str,
-    table: Option<&str>,
-) -> Result<Vec<u8>, String> {
+/// Runs an iterator over all tasks, and returns what it wrote.
+pub(super) fn written(object: &Object, name: &'static str) -> Result<Vec<u8>, String> {
     let mut programs = object.progs_mut();
     let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
     let run = || -> Result<Vec<u8>, libbpf_rs::Error> {
-        let link = match table {
-            Some(table) => program.attach_iter(map(object, table).as_fd())?,
-            None => program.attach()?,
-        };
+        let link = program.attach()?;
         let mut bytes = Vec::new();
         Iter::new(&link)?.read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -510,9 +444,9 @@ pub(super) fn written(
     run().map_err(|error| refusal(&format!("run {name}"), &error))
 }
 
-/// Programs that user space runs, over tasks or over the rows of a table.
+/// Programs that user space runs, over all tasks.
 fn is_iterator(name: &str) -> bool {
-    ["adopt", "settle"].contains(&name) || shows(name)
+    ["adopt", "settle", "measure_open"].contains(&name) || shows(name)
 }
 
 /// Those that only show what has been counted.
@@ -528,184 +462,4 @@ pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
 fn is_called(name: &OsStr, wanted: &str) -> bool {
     let name = name.to_string_lossy();
     name == wanted || (wanted == ".bss" && name.ends_with(".bss"))
-}
-
-/// `struct cgroup_place` of `selection.bpf.h`.
-const PLACE_BYTES: usize = 256;
-
-/// Tables whose size the user may set.
-const TABLES: [&str; 18] = [
-    "calls",
-    "frequent",
-    "waits",
-    "errors",
-    "carries",
-    "asked",
-    "images",
-    "programs",
-    "attached_images",
-    "attached",
-    "files",
-    "file_names",
-    "paths",
-    "directories",
-    "thread_rows",
-    "known_names",
-    "by_rows",
-    "texts",
-];
-
-/// The kernel takes a millisecond to make a table of the usual size, so those that few rows go into
-/// are smaller: processes that were there before the watch, and calls that are frequent in a thread,
-/// which are counted as the others where there is no room.
-fn most_rows(table: &str, knobs: &Knobs) -> u32 {
-    let most = match table {
-        "frequent" => knobs.rows / 4,
-        "asked" => knobs.rows / 8,
-        "thread_rows" if !knobs.by_thread => 1,
-        "by_rows" | "texts" if knobs.filter.by.is_none() => 1,
-        "attached_images" | "attached" if !knobs.whole_machine && knobs.selects() == 0 => 64,
-        _ => u32::MAX,
-    };
-    knobs.rows.min(most).max(1)
-}
-
-/// Sets what is fixed before loading; returns the programs that will not be loaded.
-fn prepare(
-    open: &mut OpenObject,
-    knobs: &Knobs,
-    contexts: bool,
-) -> Result<Vec<String>, libbpf_rs::Error> {
-    let mut left_out = Vec::new();
-    for mut program in open.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let is_wanted = match &*name {
-            "sched_waking" => knobs.slowest > 0 && contexts,
-            "sched_waking_unknown" => knobs.slowest > 0 && !contexts,
-            name => knobs.looked_at || !shows(name),
-        };
-        if !is_wanted {
-            program.set_autoload(false);
-            left_out.push(name);
-        }
-    }
-    for mut map in open.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if TABLES.contains(&name.as_str()) {
-            map.set_max_entries(most_rows(&name, knobs))?;
-        } else if let Some(most) = knobs.most_selected(&name) {
-            map.set_max_entries((most as u32).max(1))?;
-        } else if name == "scratches" {
-            map.set_max_entries(possible_cpus())?;
-        } else if name == "patterns" {
-            map.set_max_entries((knobs.filter.tests().len() as u32).max(1))?;
-        } else if name == ".rodata.knobs" {
-            set(&mut map, &knobs.wire());
-        } else if name == ".rodata.where" {
-            set(&mut map, &condition::knobs(&knobs.filter));
-        }
-    }
-    Ok(left_out)
-}
-
-/// The number of CPUs that may ever be there; more than any machine has where that is not known.
-fn possible_cpus() -> u32 {
-    let range = std::fs::read_to_string("/sys/devices/system/cpu/possible");
-    let last = range.ok().and_then(|range| range.trim().rsplit(['-', ',']).next()?.parse().ok());
-    last.map_or(4096, |last: u32| last.saturating_add(1))
-}
-
-/// Sets constants of the programs.
-fn set(map: &mut OpenMapMut<'_>, wire: &[u8]) {
-    let initial = map.initial_value_mut().expect("a data section has a value");
-    assert_eq!(initial.len(), wire.len(), "{:?}", map.name());
-    initial.copy_from_slice(wire);
-}
-
-/// What hashes of paths begin with: nobody is to find two of the same.
-fn seed() -> u64 {
-    RandomState::new().hash_one(std::process::id())
-}
-
-impl Knobs {
-    /// As `struct knobs` of `trace.h`.
-    fn wire(&self) -> Vec<u8> {
-        let mut wire = std::process::id().to_ne_bytes().to_vec();
-        let filtered = u8::from(self.wanted.is_some());
-        let selects = self.selects();
-        wire.extend([u8::from(self.by_file), filtered, u8::from(self.whole_machine), selects]);
-        for word in self.wanted.unwrap_or_default().into_iter().flatten() {
-            wire.extend(word.to_ne_bytes());
-        }
-        wire.extend(self.transfers.iter().flatten());
-        wire.extend(u32::from(self.by_path).to_ne_bytes());
-        wire.extend(self.slowest.to_ne_bytes());
-        wire.extend(seed().to_ne_bytes());
-        for how in self.paths.iter().flatten() {
-            wire.extend(how.to_ne_bytes());
-        }
-        wire.extend([u32::from(self.by_thread), possible_cpus()].map(u32::to_ne_bytes).concat());
-        wire.extend(self.descriptors.iter().flatten());
-        wire
-    }
-
-    /// The size of a table of what is selected.
-    fn most_selected(&self, table: &str) -> Option<usize> {
-        /// For those that are made anew.
-        const TIMES: usize = 64;
-        match table {
-            "selected_pids" => Some(self.selection.processes.len()),
-            "selected_names" => Some(self.selection.names.len()),
-            "selected_cgroups" => Some(TIMES * self.selection.cgroups.len()),
-            "selected_places" => Some(self.selection.cgroups.len()),
-            _ => None,
-        }
-    }
-
-    /// The bits `BY_…` and `ONLY` of `trace.h`.
-    fn selects(&self) -> u8 {
-        let Selection { processes, names, cgroups, only } = &self.selection;
-        let bits = [!processes.is_empty(), !names.is_empty(), !cgroups.is_empty(), *only];
-        bits.into_iter().enumerate().map(|(at, is_set)| u8::from(is_set) << at).sum()
-    }
-}
-
-/// One line: the operation, the kernel's error, and, where a program was refused, the verifier's
-/// last message: an error number alone would not name the cause.
-pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
-    let log = LOG.take();
-    // Before the verifier's last word, which may be of a program that it let pass.
-    if lacks_descriptors(&format!("{error:#}"), &log) {
-        return format!("cannot {attempt}: {NO_DESCRIPTORS}");
-    }
-    let lines = || log.iter().flat_map(|text| text.lines());
-    let verdict = lines()
-        .zip(lines().skip(1))
-        .find(|(_, next)| next.starts_with("processed ") || next.starts_with("-- END"))
-        .map(|(line, _)| line.trim());
-    match verdict {
-        Some(verdict) => format!("cannot {attempt}: {verdict}"),
-        None if error.kind() == ErrorKind::PermissionDenied => format!("cannot {attempt}: EPERM"),
-        None => match lines().last().map(|said| said.trim_start_matches("libbpf: ")) {
-            Some(said) => format!("cannot {attempt}: {error} ({said})"),
-            None => format!("cannot {attempt}: {error:#}"),
-        },
-    }
-}
-
-/// The text for EMFILE: libbpf has it only in the text of the error or of its log.
-pub(super) const NO_DESCRIPTORS: &str = "too many open files (EMFILE)";
-
-fn lacks_descriptors(error: &str, log: &[String]) -> bool {
-    let number = format!("os error {}", rustix::io::Errno::MFILE.raw_os_error());
-    let texts = log.iter().map(String::as_str).chain([error]);
-    texts.into_iter().any(|text| text.contains(&number) || text.contains("EMFILE"))
-}
-
-/// The remedy for that reason; `usual` otherwise.
-pub(crate) fn remedy(reason: &str, usual: &str) -> String {
-    match reason.ends_with(NO_DESCRIPTORS) {
-        true => "raise it with `ulimit -n`".to_owned(),
-        false => usual.to_owned(),
-    }
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_host::file_systems;
+use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{
-    Call, FileKind, FileUse, LedgerRow, PathUse, Process, Running, Socket, Thread, WholeCall,
+    Call, Connection, EndedBy, FileKind, FileUse, LedgerRow, PathUse, Process, RingOperation,
+    Running, Thread, WholeCall,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -14,10 +16,12 @@ use super::layout::{
     CALL_I386, CALL_NUMBER, FileKey, FileName, Image, Program, SECOND_PATH, SOCKFS,
 };
 use super::slowest;
-use super::sockets::SocketName;
+use crate::filter::Sums;
 use crate::naming::{call_name, error_name, join, numbers, plain_name, sort_calls};
 use crate::price::Work;
 use crate::request::Request;
+use crate::ring_names;
+use crate::sockets::{SocketName, named};
 use crate::threads::Threads;
 
 /// The parts of an observation that come from the books.
@@ -27,10 +31,14 @@ pub(super) struct Outcome {
     pub(super) calls: Vec<Call>,
     pub(super) files: Vec<FileUse>,
     pub(super) paths: Vec<PathUse>,
+    pub(super) connections: Vec<Connection>,
+    pub(super) ring_operations: Vec<RingOperation>,
     pub(super) slowest: Vec<WholeCall>,
+    pub(super) ended_by: Option<EndedBy>,
     pub(super) ledger: Vec<LedgerRow>,
     pub(super) threads: Vec<Thread>,
     pub(super) still_running: Vec<Running>,
+    pub(super) calls_left_out: u64,
 }
 
 impl Outcome {
@@ -40,8 +48,9 @@ impl Outcome {
         let switches =
             |one: &Process| one.voluntary_switches.saturating_add(one.involuntary_switches);
         let on_cpu = |row: &LedgerRow| row.user_ns.saturating_add(row.calls_on_cpu_ns);
+        let counted = self.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
         Work {
-            calls: sum(&mut self.calls.iter().map(|row| row.calls.saturating_add(row.in_flight))),
+            calls: sum(&mut counted.chain([self.calls_left_out])),
             switches: sum(&mut self.processes.iter().map(switches)),
             passed_ns: sum(&mut self.ledger.iter().map(on_cpu)),
         }
@@ -49,12 +58,19 @@ impl Outcome {
 }
 
 /// Puts the books into the record's terms. The calibration's own image is left out.
-pub(super) fn outcome(mut books: Books, slow: Vec<SlowRow>, request: &Request) -> Outcome {
+pub(super) fn outcome(
+    mut books: Books,
+    slow: Vec<SlowRow>,
+    firing: Option<(SlowRow, Sums)>,
+    request: &Request,
+) -> Outcome {
     let own = std::process::id();
     let mut images: Vec<(u32, Image)> =
         books.images.iter().filter(|(_, i)| i.pid != own).map(|(id, i)| (*id, i.clone())).collect();
     images.sort_by_key(|(id, image)| (image.start_ns, *id));
-    let mut outcome = Outcome::default();
+    let left_out = images.iter().map(|(_, image)| image.calls_left_out);
+    let calls_left_out = left_out.fold(0, u64::saturating_add);
+    let mut outcome = Outcome { calls_left_out, ..Outcome::default() };
     let names: Vec<String> = images.iter().map(|(id, _)| exec(&books, *id)).collect();
     let keys = images.iter().zip(&names).map(|((_, image), exec)| (image.pid, exec.as_str()));
     let numbers = numbers(&keys.collect::<Vec<_>>());
@@ -67,6 +83,10 @@ pub(super) fn outcome(mut books: Books, slow: Vec<SlowRow>, request: &Request) -
         images.iter().zip(&numbers).find(|((image, _), _)| *image == id).map_or(0, |(_, n)| *n)
     };
     outcome.slowest = slowest::calls(&books, slow, began_ns, &number);
+    outcome.ended_by = firing.and_then(|(row, sums)| {
+        let call = slowest::calls(&books, vec![row], began_ns, &number).pop()?;
+        Some(request.filter.ended_by(call, sums))
+    });
     for ((((id, image), exec), number), place) in
         images.into_iter().zip(&names).zip(numbers).zip(places)
     {
@@ -78,15 +98,26 @@ pub(super) fn outcome(mut books: Books, slow: Vec<SlowRow>, request: &Request) -
         let of_image = threads.remove(&id).unwrap_or_default().into_iter();
         outcome.threads.extend(of_image.map(|thread| thread.into_row(&process, &name)));
         outcome.processes.push(process);
-        outcome.ledger.push(LedgerRow { image: number, ..ledger(&image, exec) });
+        let worker_ns = books.rings.threads_ns(id);
+        outcome.ledger.push(LedgerRow { image: number, worker_ns, ..ledger(&image, exec) });
         if image.live > 0 {
             outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
         }
         let of_image = books.calls.remove(&id).unwrap_or_default();
         let rows = calls(of_image, image.pid, exec, request).into_iter();
         outcome.calls.extend(rows.map(|row| Call { image: number, ..row }));
+        let is_wanted = |operation: &str| request.wants_ring_operation(operation);
+        let rows = books.rings.rows(id, (image.pid, exec), is_wanted).into_iter();
+        outcome.ring_operations.extend(rows.map(|row| RingOperation { image: number, ..row }));
         let of_image = books.files.remove(&id).unwrap_or_default();
-        let rows = files(&books, &of_image, image.pid, exec)
+        let of_files = files(&books, &of_image, image.pid, exec);
+        let rows = books.connections.rows(&id, (image.pid, exec), &of_files).into_iter();
+        outcome.connections.extend(rows.map(|row| Connection {
+            image: number,
+            ends: named(row.ends, &pids),
+            ..row
+        }));
+        let rows = of_files
             .into_iter()
             .map(|row| FileUse { socket: row.socket.map(|socket| named(socket, &pids)), ..row });
         outcome.files.extend(rows.map(|row| FileUse { image: number, ..row }));
@@ -159,10 +190,15 @@ fn split_runtime(image: &Image) -> (u64, u64) {
     (image.runtime_ns - system, system)
 }
 
-fn calls(of_image: BTreeMap<u16, CallBook>, pid: u32, exec: &str, request: &Request) -> Vec<Call> {
+fn calls(
+    of_image: BTreeMap<u16, Box<CallBook>>,
+    pid: u32,
+    exec: &str,
+    request: &Request,
+) -> Vec<Call> {
     let mut rows: Vec<Call> = of_image
         .into_iter()
-        .map(|(call, book)| call_row(pid, exec, call, book, request))
+        .map(|(call, book)| call_row(pid, exec, call, *book, request))
         .filter(|row| request.wants(&row.syscall) && (row.calls > 0 || row.in_flight > 0))
         .collect();
     sort_calls(&mut rows);
@@ -171,6 +207,18 @@ fn calls(of_image: BTreeMap<u16, CallBook>, pid: u32, exec: &str, request: &Requ
 
 fn name(call: u16) -> String {
     call_name(abi(call), u32::from(call & CALL_NUMBER))
+}
+
+/// The operation of io_uring that stands in place of a call (`CALL_RING` of `where.h`), if one does.
+pub(super) fn ring_operation(call: u32) -> Option<String> {
+    const CALL_RING: u32 = 0x10000;
+    (call & CALL_RING != 0).then(|| ring_names::name(call & 0xff))
+}
+
+/// The name of a call, or of such an operation.
+pub(super) fn call_or_ring(call: u32) -> String {
+    let of_call = || call_name(abi(call as u16), call & u32::from(CALL_NUMBER));
+    ring_operation(call).map_or_else(of_call, |operation| format!("{RING_PREFIX}{operation}"))
 }
 
 pub(super) fn abi(call: u16) -> Abi {
@@ -228,6 +276,7 @@ fn ledger(image: &Image, exec: &str) -> LedgerRow {
         fault_ns: Some(image.fault_ns),
         stopped_ns: image.stopped_ns,
         runnable_ns: image.runnable_ns,
+        worker_ns: 0,
         residual_ns: i64::try_from(residual).unwrap_or(if residual < 0 {
             i64::MIN
         } else {
@@ -303,13 +352,6 @@ fn paths(
     let mut rows: Vec<PathUse> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
     rows
-}
-
-/// A socket with the name of the process at its other end: that is known of one that was watched,
-/// also where it has ended.
-fn named(socket: Socket, pids: &HashMap<u32, String>) -> Socket {
-    let watched = socket.peer_pid.and_then(|pid| pids.get(&pid)).cloned();
-    Socket { peer: watched.or(socket.peer), ..socket }
 }
 
 /// The state of a regular file when it was first met.

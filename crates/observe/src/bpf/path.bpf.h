@@ -6,6 +6,7 @@
 #define DEPTH	 48
 #define NAME_LEN 256
 
+#include "loop.bpf.h"
 #include "root.bpf.h"
 
 /* A path under way, with room for the whole of its last component. */
@@ -73,16 +74,26 @@ __noinline int step(struct walk *w, struct roomy_name *to)
 	return 1;
 }
 
+struct walking {
+	struct walk walk;
+	struct roomy_name *to;
+};
+
+static long step_on(u32 turn, void *with)
+{
+	struct walking *w = with;
+
+	return !step(&w->walk, w->to);
+}
+
 /* The path, leaf first: user space turns it round. */
 static __always_inline void walk_from(struct roomy_name *to, struct dentry *dentry,
 				      struct vfsmount *vfs)
 {
-	struct walk w = {.dentry = dentry, .vfs = vfs};
+	struct walking w = {.walk = {.dentry = dentry, .vfs = vfs}, .to = to};
 
-	for (int i = 0; i < DEPTH; i++)
-		if (!step(&w, to))
-			break;
-	to->name.length = w.at;
+	repeat(DEPTH, step_on, &w);
+	to->name.length = w.walk.at;
 }
 
 static __always_inline void walk(struct roomy_name *to, struct file *file)

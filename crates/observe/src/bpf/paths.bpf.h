@@ -18,6 +18,7 @@ struct given {
 	s32 directory;	   /* a descriptor, or AT_FDCWD */
 	u32 executed;	   /* it has made this image; else 0 */
 	bool is_directory; /* that itself is meant, whatever the text says */
+	bool is_copy;	   /* the text is the kernel's */
 };
 
 static __always_inline u64 wide_argument(struct pt_regs *regs, u16 call, u32 at)
@@ -54,25 +55,32 @@ static __always_inline u64 wide_argument(struct pt_regs *regs, u16 call, u32 at)
 	}
 }
 
-/* What tells paths apart: of each 8 bytes, and of the directory. */
+static __always_inline u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+	return hash ^ hash >> 32;
+}
+
+/* What tells paths apart: of each 8 bytes, and of the directory. The bytes behind the last word
+ * come after the loop: in it, the verifier would follow both ways from each word on. */
 __noinline u64 hash_of(const struct path_row *row)
 {
-	u64 hash = knobs.seed, word;
+	u64 hash = knobs.seed, words, rest;
 
 	if (!row)
 		return 0;
-	for (u32 i = 0; i < PATH_TEXT / 8; i++) {
-		if (i * 8 >= row->length)
+	words = row->length / 8;
+	rest = row->length % 8;
+	for (u64 i = 0; i < PATH_TEXT / 8; i++) {
+		if (i >= words)
 			break;
-		word = ((const u64 *)row->text)[i];
-		if (row->length - i * 8 < 8)
-			word &= (1ULL << (row->length - i * 8) * 8) - 1;
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-		hash ^= hash >> 32;
+		hash = mix(hash, ((const u64 *)row->text)[i]);
 	}
-	hash = (hash ^ row->directory.dentry) * 0x9e3779b97f4a7c15;
-	hash = (hash ^ hash >> 32 ^ row->directory.inode) * 0x9e3779b97f4a7c15;
-	return hash ^ hash >> 32;
+	barrier_var(words);
+	if (rest && words < PATH_TEXT / 8)
+		hash = mix(hash, ((const u64 *)row->text)[words] & ((1ULL << rest * 8) - 1));
+	hash = mix(hash, row->directory.dentry);
+	return mix(hash, row->directory.inode);
 }
 
 /* A directory, or the file behind a descriptor: its key, and, where it is new, its name. */
@@ -118,15 +126,22 @@ static __always_inline void note_directory(struct scratch *s, s32 fd)
 			   BPF_CORE_READ(file, f_path.mnt));
 }
 
-/* Reads it. Not static: so the verifier looks at it once. */
-__noinline int take_path(struct given *of, struct scratch *s)
+/*
+ * Reads it into the scratch. Not static: the verifier looks at it once. It looks the scratch up by
+ * itself: what goes into maps is not to be an argument, for older verifiers.
+ */
+__noinline int take_path(struct given *of)
 {
 	struct program *program;
 	struct path_row *to;
+	struct scratch *s;
 	u32 executed;
 	long got = 0;
 
-	if (!of || !s)
+	if (!of)
+		return 0;
+	s = scratch();
+	if (!s)
 		return 0;
 	to = &s->path;
 	__builtin_memset(&to->directory, 0, sizeof(to->directory));
@@ -159,7 +174,7 @@ __noinline int count_path(struct given *of)
 	s = scratch();
 	if (!s)
 		return 0;
-	take_path(of, s);
+	take_path(of);
 	fresh = &s->path;
 	key = of->key;
 	key.hash = hash_of(fresh);
@@ -220,7 +235,7 @@ static __always_inline void count_paths(struct thread *t, struct pt_regs *regs, 
 	u32 how = path_arguments(t);
 	struct given of = {};
 
-	if (!how || !wants(t->call))
+	if (!how || !wants(t, t->call))
 		return;
 	of.key.thread = t->id;
 	of.key.call = t->call;

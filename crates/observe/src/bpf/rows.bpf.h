@@ -7,7 +7,21 @@
  * call it costs a nanosecond.
  */
 
-/* Brings a row into being; a lost race to do so is no loss. */
+/* For counters that several CPUs may change. */
+#define ADD(counter, number) __sync_fetch_and_add(&(counter), (number))
+
+static __always_inline void raise_to(u64 *most, u64 number)
+{
+	u64 known;
+
+	for (int i = 0; i < 4; i++) {
+		known = *most;
+		if (number <= known || __sync_val_compare_and_swap(most, known, number) == known)
+			break;
+	}
+}
+
+/* Brings a row into being; a lost race to do so is not a loss. */
 static __always_inline void *row(void *map, const void *key, const void *zero)
 {
 	void *found = bpf_map_lookup_elem(map, key);
@@ -106,7 +120,7 @@ __noinline int book_usual(struct thread *t, u32 h)
 	hot = &t->hot[h];
 	key.thread = t->id;
 	key.call = t->hot_call[h] - 1;
-	slot = slot_of(hot->usual);
+	slot = slot_by_call(hot->usual);
 	if (slot >= SLOTS)
 		return 0;
 	counter = &hot->row.sums.returns[slot];

@@ -26,17 +26,34 @@ impl Wire for SampleCounts {
     }
 }
 
+/// Where a thread was, of the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// In none.
+    Nothing,
+    /// In one that the trace counts.
+    Counted,
+    /// In one that `--where` leaves out.
+    LeftOut,
+    /// It is a worker of io_uring, which makes none.
+    Worker,
+    /// It is io_uring's submission thread, which makes none.
+    SubmissionThread,
+}
+
 /// `struct sample_key` of `anatomy.h`.
 pub(super) struct SampleKey {
     pub(super) file: FileKey,
     pub(super) offset: u64,
     pub(super) image: u32,
     pub(super) call: u16,
-    pub(super) in_call: bool,
+    pub(super) inside: Inside,
     pub(super) blocked: bool,
     pub(super) stack: i32,
     pub(super) place: u32,
     pub(super) user_stack: i32,
+    /// Of io_uring, plus 1; see `issues.bpf.h`.
+    pub(super) operation: u32,
 }
 
 impl Wire for SampleKey {
@@ -48,11 +65,18 @@ impl Wire for SampleKey {
             offset: from.u64(),
             image: from.u32(),
             call: from.u16(),
-            in_call: from.bytes(1) != [0],
+            inside: match from.bytes(1) {
+                [0] => Inside::Nothing,
+                [1] => Inside::Counted,
+                [4] => Inside::Worker,
+                [5] => Inside::SubmissionThread,
+                _ => Inside::LeftOut,
+            },
             blocked: from.bytes(1) != [0],
             stack: from.u32().cast_signed(),
             place: from.u32(),
             user_stack: from.u32().cast_signed(),
+            operation: from.u32(),
         }
     }
 }

@@ -10,21 +10,23 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, PerfEventOpts, ProgramMut};
 
 use super::companion::{Companion, Images, call_by_number};
+use super::embedded::{Embedded, embedded};
 use super::layout::{Fields, FileKey, FileName, Wire};
-use super::object::{
-    Aligned, RowAction, Session, Shared, iterate, map, open, refusal, visit_rows, written,
-};
-use super::sample_rows::{SampleCounts, SampleKey, SampleSum};
+use super::object::{RowAction, Session, Shared, iterate, map, visit_rows, written};
+use super::refusal::refusal;
+use super::sample_rows::{Inside, SampleCounts, SampleKey, SampleSum};
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::{self, KernelSymbols};
-use crate::anatomy::samples::{Callers, Chain, Location, Place, Raw, SampleGroup, SampleSettings};
+use crate::anatomy::samples::{
+    Callers, Chain, Image, LeftOut, Location, Operation, Place, Raw, SampleGroup, SampleSettings,
+};
 use crate::anatomy::side_band::{Listener, MappedBefore};
+use crate::ring_names;
 
-static OBJECT: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/anatomy.bpf.o")));
+static OBJECT: Embedded = embedded!("anatomy");
 
 /// Most rows of samples that are alike, of stacks and of mapped files: some 30 MiB in all, and 20 more with
 /// the stacks of user space.
@@ -32,12 +34,22 @@ const ROWS: u32 = 65_536;
 const STACKS: u32 = 16_384;
 const MORE_STACKS: u32 = 4_096;
 const PLACES: u32 = 2_048;
+/// Threads with samples in a call that `--where` decides about when it returns, at a time: 8 MiB.
+const UNDECIDED: u32 = 2_048;
 /// The kernel's own usual bound on the depth of a stack.
 const DEPTH: u32 = 127;
+
+/// The program that books samples as the trace has counted their call.
+const DECIDES: &str = "decide_call";
+
+/// The programs that note which request of io_uring is issued, one for each tracepoint that kernels have for it.
+const ISSUES: [&str; 2] = ["ring_issue_req", "ring_issue_sqe"];
 
 /// Samples the watched threads, and notes what they sleep in.
 pub(crate) struct Sampler {
     asked: SampleSettings,
+    /// Whether calls may be left out.
+    restricts: bool,
     /// The processes that run already.
     mapped: MappedBefore,
     loaded: Option<Loaded>,
@@ -46,7 +58,11 @@ pub(crate) struct Sampler {
 
 pub(super) struct Loaded {
     object: Object,
+    /// Those of the sleeps first, and of what decides about calls, or notes requests of io_uring: they
+    /// last until the trace's books are closed.
     links: Vec<Link>,
+    lasting: usize,
+    restricts: bool,
     ticker: Ticker,
     price_ns: f64,
     before: SampleCounts,
@@ -54,9 +70,9 @@ pub(super) struct Loaded {
 }
 
 impl Sampler {
-    /// As asked, of what runs already or of a command.
-    pub(crate) fn new(asked: SampleSettings, mapped: MappedBefore) -> Self {
-        Self { asked, mapped, loaded: None, raw: None }
+    /// As asked, of what runs already or of a command; `restricts`: a filter may leave calls out.
+    pub(crate) fn new(asked: SampleSettings, restricts: bool, mapped: MappedBefore) -> Self {
+        Self { asked, restricts, mapped, loaded: None, raw: None }
     }
 
     /// The samples, once the watch has ended, and the names of the kernel's functions then.
@@ -67,12 +83,12 @@ impl Sampler {
 
 impl Companion for Sampler {
     fn load(&mut self, shared: &Shared) -> Result<(), String> {
-        self.loaded = Some(Loaded::load(shared, self.asked.user_stacks)?);
+        self.loaded = Some(Loaded::load(shared, self.asked.user_stacks, self.restricts)?);
         Ok(())
     }
 
     fn begin(&mut self, _: &Session) -> Result<(), String> {
-        self.loaded.as_mut().map_or(Ok(()), Loaded::attach_sleeps)
+        self.loaded.as_mut().map_or(Ok(()), Loaded::attach_lasting)
     }
 
     fn start(&mut self, session: &Session) -> Result<(), String> {
@@ -97,7 +113,7 @@ impl Companion for Sampler {
     fn stop(&mut self) {
         // The sleeps go on until the trace's books are closed: see `finish`.
         if let Some(loaded) = &mut self.loaded {
-            loaded.links.truncate(1);
+            loaded.links.truncate(loaded.lasting);
         }
     }
 
@@ -116,9 +132,10 @@ impl Companion for Sampler {
 }
 
 impl Loaded {
-    fn load(shared: &Shared, user_stacks: bool) -> Result<Self, String> {
-        let mut open = open(&OBJECT.0)?;
-        prepare(&mut open, user_stacks)
+    fn load(shared: &Shared, user_stacks: bool, restricts: bool) -> Result<Self, String> {
+        let unpacked = OBJECT.unpack()?;
+        let mut open = unpacked.open()?;
+        prepare(&mut open, user_stacks, restricts)
             .and_then(|()| shared.reuse_maps(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
         let object = open.load();
@@ -127,6 +144,8 @@ impl Loaded {
         let loaded = Self {
             object,
             links: Vec::new(),
+            lasting: 0,
+            restricts,
             ticker: Ticker::CpuClock,
             price_ns: 0.0,
             before: SampleCounts::default(),
@@ -148,30 +167,32 @@ impl Loaded {
         assert_eq!(sizes(".bss"), (4, SampleCounts::SIZE));
     }
 
-    fn attach_sleeps(&mut self) -> Result<(), String> {
-        let mut programs = self.object.progs_mut();
-        let doze = programs.find(|p| p.name() == "doze").expect("the object has its programs");
-        let link = doze.attach().map_err(|error| refusal("attach doze", &error))?;
-        self.links.push(link);
+    fn attach_lasting(&mut self) -> Result<(), String> {
+        self.links.push(self.attach("doze")?);
+        if self.restricts {
+            self.links.push(self.attach(DECIDES)?);
+        } else {
+            // A kernel has one of the tracepoints, or none.
+            let attached: Vec<_> =
+                ISSUES.iter().filter_map(|name| self.attach(name).ok()).collect();
+            self.links.extend(attached);
+        }
+        self.lasting = self.links.len();
         Ok(())
+    }
+
+    fn attach(&self, name: &str) -> Result<Link, String> {
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|p| p.name() == name).expect("the object has its programs");
+        program.attach().map_err(|error| refusal(&format!("attach {name}"), &error))
     }
 
     /// Lets an event run the program until the last link is gone.
     pub(super) fn attach_event(&mut self, event: OwnedFd) -> Result<(), String> {
         let mut programs = self.object.progs_mut();
         let sample = programs.find(|p| p.name() == "sample").expect("the object has its programs");
-        // The link closes the descriptor.
-        let event = ManuallyDrop::new(event);
-        match sample.attach_perf_event(event.as_raw_fd()) {
-            Ok(link) => {
-                self.links.push(link);
-                Ok(())
-            }
-            Err(error) => {
-                drop(ManuallyDrop::into_inner(event));
-                Err(refusal("attach sample", &error))
-            }
-        }
+        self.links.push(attach_event(&sample, event, 0)?);
+        Ok(())
     }
 
     /// Takes the event attached last away.
@@ -197,10 +218,15 @@ impl Loaded {
             RowAction::Kept
         });
         let mut seen = Vec::new();
+        let mut left_out: HashMap<Image, LeftOut> = HashMap::new();
         let mut stacks: HashMap<i32, Vec<u64>> = HashMap::new();
         let mut user_stacks: HashMap<i32, Vec<u64>> = HashMap::new();
         visit_rows(&self.object, "samples", |key: SampleKey, sum: SampleSum| {
-            if let Some((pid, exec)) = images.name(key.image) {
+            let named = images.name(key.image);
+            if let (Some((pid, exec)), Inside::LeftOut) = (named, key.inside) {
+                let image = (pid, exec.to_owned(), images.number(key.image));
+                left_out.entry(image).or_default().add(key.blocked, sum.times, sum.ns);
+            } else if let Some((pid, exec)) = named {
                 if key.stack >= 0 {
                     let read = || self.stack(key.stack, ["stacks", "more_stacks"]);
                     stacks.entry(key.stack).or_insert_with(read);
@@ -214,9 +240,10 @@ impl Loaded {
                     pid,
                     exec: exec.to_owned(),
                     image: images.number(key.image),
-                    call: key.in_call.then(|| call_by_number(key.call)),
+                    call: call(&key),
+                    operation: operation(&key),
                     blocked: key.blocked,
-                    found: found(&key, &names),
+                    found: location(&key, &names),
                     chain,
                     times: sum.times,
                     ns: sum.ns,
@@ -236,6 +263,7 @@ impl Loaded {
             lost_sleeps: counted.lost_sleeps - self.before.lost_sleeps,
             lost_names: counted.lost_names - self.before.lost_names,
             seen,
+            left_out,
             stacks,
             // Without the mappings the addresses say nothing.
             callers: mappings.flatten().map(|mappings| Callers { stacks: user_stacks, mappings }),
@@ -254,7 +282,7 @@ impl Loaded {
             table
                 .update_batch(&keys, &values, rows, MapFlags::ANY, MapFlags::ANY)
                 .map_err(|error| refusal("ask for names of the kernel", &error))?;
-            text.extend(written(&self.object, "name_address", Some("addresses"))?);
+            text.extend(written(&self.object, "name_address")?);
         }
         Ok(KernelSymbols::parse(&String::from_utf8_lossy(&text)))
     }
@@ -273,6 +301,26 @@ impl Loaded {
 
 const COLLIDED: i32 = -2;
 
+/// The call, or what stands in its place.
+fn call(key: &SampleKey) -> Option<String> {
+    match key.inside {
+        Inside::Counted => Some(call_by_number(key.call)),
+        Inside::Worker | Inside::SubmissionThread => Some(ring_names::NO_REQUEST.to_owned()),
+        Inside::Nothing | Inside::LeftOut => None,
+    }
+}
+
+/// The operation of io_uring.
+fn operation(key: &SampleKey) -> Operation {
+    const UNKNOWN: u32 = 0xffff;
+    match (key.inside, key.operation) {
+        (_, 0) => Operation::Nothing,
+        (_, UNKNOWN) => Operation::Certain(ring_names::call(None)),
+        (Inside::Worker, op) => Operation::Certain(ring_names::call(Some(op - 1))),
+        (_, op) => Operation::IfIssued(ring_names::call(Some(op - 1))),
+    }
+}
+
 fn chain(key: &SampleKey, images: &Images) -> Chain {
     match (key.user_stack, images.began_ns(key.image)) {
         (COLLIDED, _) => Chain::Collided,
@@ -284,7 +332,7 @@ fn chain(key: &SampleKey, images: &Images) -> Chain {
     }
 }
 
-fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Location {
+fn location(key: &SampleKey, names: &HashMap<FileKey, String>) -> Location {
     const IN_FILE: u32 = 1;
     const IN_VDSO: u32 = 2;
     const IN_MEMORY: u32 = 3;
@@ -302,16 +350,33 @@ fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Location {
     }
 }
 
-fn prepare(open: &mut OpenObject, user_stacks: bool) -> Result<(), libbpf_rs::Error> {
+fn prepare(
+    open: &mut OpenObject,
+    user_stacks: bool,
+    restricts: bool,
+) -> Result<(), libbpf_rs::Error> {
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        let is_left_out = match restricts {
+            true => ISSUES.contains(&name.as_str()),
+            false => name == DECIDES,
+        };
+        if is_left_out {
+            program.set_autoload(false);
+        }
+    }
     let deepest = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
     let deepest = deepest.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEPTH);
     for mut map in open.maps_mut() {
         match map.name().to_string_lossy().as_ref() {
             "samples" => map.set_max_entries(ROWS)?,
             "places" => map.set_max_entries(PLACES)?,
+            "undecided" if restricts => map.set_max_entries(UNDECIDED)?,
             ".rodata.knobs" => {
                 let initial = map.initial_value_mut().expect("a data section has a value");
-                initial.copy_from_slice(&u32::from(user_stacks).to_ne_bytes());
+                let knobs = [user_stacks, restricts, !restricts]
+                    .map(|is_wanted| u32::from(is_wanted).to_ne_bytes());
+                initial.copy_from_slice(knobs.as_flattened());
             }
             "user_stacks" | "more_user_stacks" if !user_stacks => map.set_autocreate(false)?,
             name @ ("stacks" | "more_stacks" | "user_stacks" | "more_user_stacks") => {
@@ -323,6 +388,21 @@ fn prepare(open: &mut OpenObject, user_stacks: bool) -> Result<(), libbpf_rs::Er
         }
     }
     Ok(())
+}
+
+/// Lets an event run a program as long as the link is there, which is told the cookie.
+pub(super) fn attach_event(
+    program: &ProgramMut<'_>,
+    event: OwnedFd,
+    cookie: u64,
+) -> Result<Link, String> {
+    // The link closes the descriptor.
+    let event = ManuallyDrop::new(event);
+    let options = PerfEventOpts { cookie, ..PerfEventOpts::default() };
+    program.attach_perf_event_with_opts(event.as_raw_fd(), options).map_err(|error| {
+        drop(ManuallyDrop::into_inner(event));
+        refusal(&format!("attach {:?}", program.name()), &error)
+    })
 }
 
 /// An event for each CPU, of the processor's cycles where it can count them.
@@ -348,7 +428,7 @@ fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), String> {
 }
 
 /// The CPUs that run, as `0-3,6` has them.
-fn online() -> Vec<u32> {
+pub(super) fn online() -> Vec<u32> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     cpus(text.trim()).unwrap_or_else(|| vec![0])
 }
@@ -373,10 +453,12 @@ mod tests {
     /// They were once 61,000: the loop over a path was verified iteration by iteration.
     #[test]
     fn the_verifier_passes_the_programs_in_few_steps() {
-        match Shared::load().and_then(|shared| Loaded::load(&shared, false)) {
+        match verified::shared().and_then(|shared| Loaded::load(&shared, false, false)) {
             Ok(loaded) => {
+                let stack = verified::deepest_stack(&loaded.object);
+                assert!((32..=512).contains(&stack), "{stack} bytes of stack");
                 let steps = verified::steps(&loaded.object);
-                assert!((500..12_000).contains(&steps), "{steps}");
+                assert!((500..6_000).contains(&steps), "{steps}");
             }
             Err(reason) => skip(Need::Bpf, &reason),
         }
@@ -386,7 +468,7 @@ mod tests {
     /// watch.
     #[test]
     fn functions_are_named_as_in_the_table_of_the_kernels_symbols() {
-        let loaded = Shared::load().and_then(|shared| Loaded::load(&shared, false));
+        let loaded = verified::shared().and_then(|shared| Loaded::load(&shared, false, false));
         let loaded = match kernel::probe().and(loaded) {
             Ok(loaded) => loaded,
             Err(reason) => return skip(Need::Bpf, &reason),

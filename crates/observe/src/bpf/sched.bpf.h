@@ -94,6 +94,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 			if (t->slept)
 				t->sleep = reason(t, prev, prev_state);
 		}
+	} else if (prev_state & TASK_DEAD && was_ring_thread(prev)) {
+		book_ring_thread(prev);
 	}
 	return come_in(next);
 }
@@ -134,6 +136,10 @@ int settle(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
+	if (task->flags & PF_IO_WORKER) {
+		book_ring_thread(task);
+		return 0;
+	}
 	t = watched(task);
 	if (!t || t->closed || begin_to_close(t, CLOSED) != OPEN)
 		return 0;

@@ -12,26 +12,40 @@ struct {
 	__type(value, struct glob);
 } selected_names SEC(".maps");
 
-/* A process has a selected name: the kernel's, or that of the file it runs. */
-__noinline int is_named(u64 leader, u64 mm)
+/*
+ * A selected name matches the kernel's text at an address. One text at a time: before Linux 6.13
+ * the stacks of functions that call each other may have 512 bytes in all.
+ */
+__noinline int matches_selected(u64 text, bool is_comm)
 {
-	struct matched_name comm = {}, file = {};
+	struct matched_name name = {};
 	const struct glob *glob;
 
-	bpf_probe_read_kernel_str(comm.text, COMM_LEN, &((struct task_struct *)leader)->comm);
-	bpf_probe_read_kernel_str(
-		file.text, sizeof(file.text),
-		BPF_CORE_READ((struct mm_struct *)mm, exe_file, f_path.dentry, d_name.name));
+	if (is_comm)
+		bpf_probe_read_kernel_str(name.text, COMM_LEN, (void *)text);
+	else
+		bpf_probe_read_kernel_str(name.text, sizeof(name.text), (void *)text);
 	for (u32 i = 0; i < MOST_NAMES; i++) {
 		u32 at = i;
 
 		glob = bpf_map_lookup_elem(&selected_names, &at);
 		if (!glob)
 			break;
-		if (matches(glob, &comm) || matches(glob, &file))
+		if (matches(glob, &name))
 			return 1;
 	}
 	return 0;
+}
+
+/* A process has a selected name: the kernel's, or that of the file it runs. */
+static __always_inline bool is_named(struct task_struct *task)
+{
+	/* Addresses as numbers, which functions that are not static may be passed. */
+	u64 leader = (u64)BPF_CORE_READ(task, group_leader);
+	u64 file = (u64)BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+
+	return matches_selected((u64) & ((struct task_struct *)leader)->comm, true) ||
+	       matches_selected(file, false);
 }
 
 #ifdef CGROUPS
@@ -52,9 +66,7 @@ static __always_inline bool is_selected(struct task_struct *task, u32 tgid)
 	if (knobs.selects & BY_PID && adoption.stage == GATHERING &&
 	    bpf_map_lookup_elem(&selected_pids, &tgid))
 		return true;
-	/* Read as numbers, which functions that are not static may be passed. */
-	if (knobs.selects & BY_NAME &&
-	    is_named((u64)BPF_CORE_READ(task, group_leader), (u64)BPF_CORE_READ(task, mm)))
+	if (knobs.selects & BY_NAME && is_named(task))
 		return true;
 	return is_in_cgroup(task);
 }

@@ -5,8 +5,11 @@
  */
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include "trace.h"
 #include "thread.bpf.h"
 #include "root.bpf.h"
+#include "owners.bpf.h"
+#include "ring_issues.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

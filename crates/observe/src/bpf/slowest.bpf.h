@@ -87,15 +87,15 @@ int BPF_PROG(sched_waking_unknown, struct task_struct *task)
  * A place's time, with its number in the lower byte. It is read from memory, so that the verifier
  * cannot tell the ways through the loop apart.
  */
-static __always_inline void put_slow(const struct slow_call *slow)
+__noinline int put_slow(const struct slow_call *slow)
 {
 	u64 least = -1ULL, next = -1ULL, key;
 	struct slowest *table;
 	u32 zero = 0, at;
 
 	table = bpf_map_lookup_elem(&slowest, &zero);
-	if (!table)
-		return;
+	if (!table || !slow)
+		return 0;
 	bpf_spin_lock(&table->lock);
 	at = table->count;
 	if (at < knobs.slowest) {
@@ -122,6 +122,7 @@ static __always_inline void put_slow(const struct slow_call *slow)
 		table->calls[at] = *slow;
 	}
 	bpf_spin_unlock(&table->lock);
+	return 0;
 }
 
 /* Notes the file behind the call's descriptor, or the path that it is given. */
@@ -136,7 +137,7 @@ static __always_inline void note_object(struct slow_call *slow, struct scratch *
 	slow->length = 0;
 	slow->text[0] = 0;
 	if (of->text || of->executed) {
-		take_path(of, s);
+		take_path(of);
 		slow->directory = s->path.directory;
 		slow->length = s->path.length;
 		bpf_probe_read_kernel_str(slow->text, PATH_TEXT, s->path.text);
@@ -149,7 +150,8 @@ static __always_inline void note_object(struct slow_call *slow, struct scratch *
 }
 
 /* Not static: so the verifier looks at it once. */
-__noinline int keep_slow(struct thread *t, struct slow_call *slow, struct given *of, u32 descriptor)
+__noinline int note_whole(struct thread *t, struct slow_call *slow, struct given *of,
+			  u32 descriptor)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s = scratch();
@@ -167,7 +169,6 @@ __noinline int keep_slow(struct thread *t, struct slow_call *slow, struct given 
 		slow->waker_call = t->waker_call;
 		__builtin_memcpy(slow->waker, t->waker, COMM_LEN);
 	}
-	put_slow(slow);
 	return 0;
 }
 
@@ -179,29 +180,30 @@ static __always_inline u8 descriptor_argument(struct thread *t)
 	return number > 511 ? 0 : knobs.descriptors[t->call & CALL_I386 ? 1 : 0][number];
 }
 
-/* The call that is about to be counted, if it is one of the slowest so far. */
-static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret)
+static __always_inline u64 wall_of_call(struct thread *t, u64 now)
 {
-	u64 wall_ns = now - t->last_ns;
+	return now - t->last_ns + (t->call_thread ? t->wall_before_ns : 0);
+}
+
+/* The call that is about to be counted, whole; or NULL. */
+static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_regs *regs, u64 now,
+						    long ret)
+{
 	struct slow_call *slow;
 	struct given of = {};
 	struct scratch *s;
 	u32 how;
 	u8 at;
 
-	if (t->call_thread)
-		wall_ns += t->wall_before_ns;
-	if (!is_slow(wall_ns) || !wants(t->call))
-		return;
 	at = descriptor_argument(t);
 	if (at == NOT_KEPT)
-		return;
+		return NULL;
 	s = scratch();
 	if (!s)
-		return;
+		return NULL;
 	slow = &s->slow;
 	slow->end_ns = now;
-	slow->wall_ns = wall_ns;
+	slow->wall_ns = wall_of_call(t, now);
 	slow->off_ns = t->off_ns - t->off_at_last_ns;
 	slow->blocked_ns = t->blocked_ns - t->blocked_at_last_ns;
 	slow->image = t->image;
@@ -211,7 +213,7 @@ static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u6
 		slow->image = t->call_image;
 	}
 	if (!slow->image)
-		return;
+		return NULL;
 	slow->ret = ret;
 	for (u32 i = 0; i < 6; i++)
 		slow->args[i] = wide_argument(regs, t->call, i);
@@ -219,7 +221,20 @@ static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u6
 	of.directory = AT_FDCWD;
 	if (how)
 		name_path(t, &of, regs, how & 0xff, ret);
-	keep_slow(t, slow, &of, at ? wide_argument(regs, t->call, at - 1) : -1);
+	note_whole(t, slow, &of, at ? wide_argument(regs, t->call, at - 1) : -1);
+	return slow;
+}
+
+/* The call that is about to be counted, if it is one of the slowest so far. */
+static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret)
+{
+	struct slow_call *slow;
+
+	if (!is_slow(wall_of_call(t, now)) || !wants(t, t->call))
+		return;
+	slow = whole_call(t, regs, now, ret);
+	if (slow)
+		put_slow(slow);
 }
 
 #else

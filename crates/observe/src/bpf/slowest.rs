@@ -6,8 +6,9 @@ use iotomy_sys::syscalls;
 use super::books::{Books, Paths};
 use super::details::SlowRow;
 use super::layout::{CALL_NUMBER, FileKey, Image};
-use super::outcome::{abi, exec, path};
+use super::outcome::{abi, call_or_ring, exec, path, ring_operation};
 use crate::naming::{call_name, error_name, join, plain_name};
+use crate::ring_names;
 
 /// The calls in the record's terms, the longest first; `number` tells images of one name apart.
 pub(super) fn calls(
@@ -34,13 +35,17 @@ pub(super) fn calls(
 }
 
 fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
-    let number = row.call as u16;
-    let syscall = call_name(abi(number), u32::from(number & CALL_NUMBER));
+    let syscall = call_or_ring(row.call);
+    let operation = ring_operation(row.call);
     let plain = plain_name(&syscall);
     let failed = (-4095..0).contains(&row.returned);
     let is_gone = plain.starts_with("exec") && !failed;
-    let count = syscalls::arity(plain).filter(|_| !is_gone);
-    let count = if is_gone { 0 } else { count.map_or(6, usize::from) };
+    let count = match &operation {
+        // Its descriptor, where it has one.
+        Some(_) => usize::from(row.arguments[0].cast_signed() >= 0),
+        None if is_gone => 0,
+        None => syscalls::arity(plain).map_or(6, usize::from),
+    };
     let place = |key: FileKey| {
         let known = paths.directories.get(&key);
         (key.dentry != 0).then(|| {
@@ -54,7 +59,12 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
         })
     };
     let given = row.text.map(|text| join(place(row.directory).as_deref(), &text));
-    let returns_bytes = syscalls::returns_bytes(plain) && !failed;
+    let moves_bytes = match &operation {
+        Some(operation) => ring_names::moves_bytes(operation),
+        None => syscalls::returns_bytes(plain),
+    };
+    // Of a request it is not known who worked for it when.
+    let split = |ns: u64| operation.is_none().then_some(ns);
     WholeCall {
         tid: row.tid,
         thread: row.thread,
@@ -62,12 +72,12 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
         path: given.or_else(|| place(row.file)),
         returned: if failed { 0 } else { row.returned },
         error: failed.then(|| error_name(row.returned.unsigned_abs() as u32)),
-        bytes: returns_bytes.then(|| row.returned.unsigned_abs()),
+        bytes: (moves_bytes && !failed).then(|| row.returned.unsigned_abs()),
         start_ns: row.end_ns.saturating_sub(row.wall_ns).saturating_sub(began_ns),
         wall_ns: row.wall_ns,
-        on_cpu_ns: Some(row.wall_ns.saturating_sub(row.off_ns)),
-        blocked_ns: Some(row.blocked_ns),
-        runnable_ns: Some(row.off_ns.saturating_sub(row.blocked_ns)),
+        on_cpu_ns: split(row.wall_ns.saturating_sub(row.off_ns)),
+        blocked_ns: split(row.blocked_ns),
+        runnable_ns: split(row.off_ns.saturating_sub(row.blocked_ns)),
         woken_by: context(row.waker_context).map(|context| Waker {
             context,
             tid: row.waker_tid,

@@ -5,7 +5,6 @@
 //! next look has it all: the other way round it would be counted twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Instant;
 
 use iotomy_record::{
     Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket,
@@ -15,20 +14,30 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::books::{Books, FileBook};
 use super::layout::{
     CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
-    Image, Program, Wire,
+    FrequentStats, Image, Program, RareStats, WaitStats, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
 use super::object::{RowAction, Session};
 use super::outcome;
-use super::sockets::SocketName;
+use super::rings::RingBook;
 use crate::naming::{call_name, error_name, plain_name};
 use crate::request::Request;
+use crate::sockets::SocketName;
+
+mod connections;
+mod rings;
+
+use self::connections::ConnectionSums;
 
 /// The names that snapshots share, as names do not change.
 #[derive(Default)]
 pub(super) struct NameCache {
     calls: HashMap<u16, CallName>,
     files: HashMap<FileKey, NamedFile>,
+    /// The ends of connections.
+    sockets: HashMap<SocketName, Socket>,
+    /// Images that had ended in the snapshot before, and had no rows in the kernel's tables.
+    complete: HashSet<u32>,
 }
 
 #[derive(Clone)]
@@ -45,7 +54,8 @@ struct CallName {
 }
 
 impl NameCache {
-    /// The counts as they stand.
+    /// The counts as they stand, at the moment that `elapsed_ns` tells once they are read: to read them takes
+    /// long on a busy machine, and what is counted meanwhile is not to be later than its snapshot.
     ///
     /// # Errors
     /// The kernel's error.
@@ -54,31 +64,62 @@ impl NameCache {
         session: &Session,
         books: &mut Books,
         request: &Request,
-        began: Instant,
+        elapsed_ns: impl FnOnce() -> u64,
     ) -> Result<Snapshot, String> {
         books.take_programs(session);
         let changed = std::mem::take(&mut books.changed);
+        self.complete.retain(|image| !changed.contains(image));
+        let has_ended: HashSet<u32> = books.images.keys().copied().collect();
         let mut sight = SnapshotSums::new(session, books);
-        self.add_rows(&mut sight, session, request)?;
+        self.add_rows(&mut sight, session, request);
+        if request.peers {
+            sight.add_connections(session)?;
+        }
+        if request.wants_rings() {
+            sight.add_rings(session, request.files);
+        }
         if request.files {
-            sight.add_files(session)?;
+            sight.add_files(session);
         }
         self.add_threads(&mut sight, session, request)?;
+        let elapsed_ns = elapsed_ns();
+        let in_kernel: HashSet<u32> = sight.by_image.keys().copied().collect();
         sight.choose_images(changed);
         self.add_calls(&mut sight, books, request);
         let counters = session.counters();
         let files = self.files(&sight, session);
-        Ok(Snapshot {
-            elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        let connections = self.connections(&sight);
+        let forgotten = if request.forgets { self.no_more_needed(&sight) } else { Vec::new() };
+        let snapshot = Snapshot {
+            elapsed_ns,
             uses: self.uses(&sight),
             files,
+            connections,
+            ring_operations: sight.ring_operations(request),
             processes: self.processes(&sight),
-            images: self.images(&mut sight),
+            images: self.images(&mut sight, request),
             ledger: Some(sight.ledger()),
             threads: sight.images.values().map(|image| u64::from(image.doing.threads)).sum(),
             lost: counters.lost_events + counters.lost_files,
+            lost_connections: counters.lost_connections + books.connections.lost,
+            lost_requests: counters.lost_requests,
             calls: self.calls(sight.calls),
-        })
+            forgotten,
+        };
+        books.forget(&snapshot.forgotten);
+        if request.forgets {
+            self.complete = has_ended.difference(&in_kernel).copied().collect();
+            self.complete.retain(|image| books.images.contains_key(image));
+        }
+        Ok(snapshot)
+    }
+
+    /// The images that this snapshot has for the last time: those whose rows the one before had to
+    /// the end. The name of one that was forked may be that of the image it was forked from.
+    fn no_more_needed(&self, sight: &SnapshotSums<'_>) -> Vec<u32> {
+        let origins: HashSet<u32> = sight.images.values().map(|image| image.origin).collect();
+        let is_needed = |image: &u32| origins.contains(image) || sight.is_alive(*image);
+        self.complete.iter().filter(|image| !is_needed(image)).copied().collect()
     }
 
     /// Adds the counts of threads that ended.
@@ -110,24 +151,26 @@ impl NameCache {
     }
 
     /// The kernel's tables.
-    fn add_rows(
-        &mut self,
-        sight: &mut SnapshotSums<'_>,
-        session: &Session,
-        request: &Request,
-    ) -> Result<(), String> {
-        for (program, table) in [
-            ("snapshot_calls", "calls"),
-            ("snapshot_frequent", "frequent"),
-            ("snapshot_waits", "waits"),
-            ("snapshot_errors", "errors"),
-        ] {
-            let rows = session.written(program, Some(table))?;
-            let mut left = Fields(&rows);
-            while !left.0.is_empty() {
-                self.add_call(sight, &LiveCall::read(&mut left), request);
-            }
-        }
+    fn add_rows(&mut self, sight: &mut SnapshotSums<'_>, session: &Session, request: &Request) {
+        session.visit("calls", |key: CallKey, row: RareStats| {
+            self.add_call(sight, &LiveCall::of_row(key, &row), request);
+            RowAction::Kept
+        });
+        // Those that went into their table when their thread left its image.
+        session.visit("frequent", |key: CallKey, row: FrequentStats| {
+            self.add_call(sight, &LiveCall::of_row(key, &row), request);
+            RowAction::Kept
+        });
+        session.visit("waits", |key: CallKey, row: WaitStats| {
+            self.add_call(sight, &LiveCall::of_waits(key, row), request);
+            RowAction::Kept
+        });
+        session.visit("errors", |key: CallKey, ErrorCount { count: errors, image }| {
+            let row =
+                LiveCall { image, call: key.call, error: key.error, errors, ..LiveCall::default() };
+            self.add_call(sight, &row, request);
+            RowAction::Kept
+        });
         // Counters that overflowed are few; among them are those of the distributions of wall time.
         session.visit("carries", |key: CallKey, row: ErrorCount| {
             let calls = if matches!(key.error / CARRY_STEP, 1..=3) { row.count } else { 0 };
@@ -137,7 +180,6 @@ impl NameCache {
             self.add_call(sight, &row, request);
             RowAction::Kept
         });
-        Ok(())
     }
 
     fn add_threads(
@@ -146,7 +188,7 @@ impl NameCache {
         session: &Session,
         request: &Request,
     ) -> Result<(), String> {
-        let written = session.written("snapshot_threads", None)?;
+        let written = session.written("snapshot_threads")?;
         let mut left = Fields(&written);
         while !left.0.is_empty() {
             let thread = LiveThread::read(&mut left);
@@ -218,8 +260,9 @@ impl NameCache {
         named.collect()
     }
 
-    fn images(&self, sight: &mut SnapshotSums<'_>) -> Vec<ImageCounts> {
+    fn images(&mut self, sight: &mut SnapshotSums<'_>, request: &Request) -> Vec<ImageCounts> {
         let mut images = Vec::new();
+        let mut connections = self.connections_by_image(sight);
         for (id, calls) in std::mem::take(&mut sight.by_image) {
             let Some(image) = sight.images.get(&id) else { continue };
             let program = sight.program(id);
@@ -232,6 +275,8 @@ impl NameCache {
                 threads: image.doing.threads,
                 ledger: Some(image.ledger.clone()),
                 calls: self.calls(calls),
+                connections: connections.remove(&id).unwrap_or_default(),
+                ring_operations: sight.rings_of(id, request),
             });
         }
         images.sort_by_key(|image| image.id);
@@ -311,6 +356,9 @@ struct SnapshotSums<'a> {
     files: HashMap<FileKey, FileSum>,
     /// The same by image, up to [`Snapshot::MOST_USES`].
     uses: HashMap<(u32, FileKey), FileSum>,
+    connections: ConnectionSums,
+    /// In the kernel's tables.
+    rings: RingBook,
 }
 
 /// An image as it is seen.
@@ -335,7 +383,8 @@ impl<'a> SnapshotSums<'a> {
         images.retain(|_, image| image.doing.pid != own);
         let (calls, by_image) = (HashMap::new(), HashMap::new());
         let (files, uses) = (HashMap::new(), HashMap::new());
-        Self { books, images, calls, by_image, chosen: None, files, uses }
+        let (connections, rings) = (ConnectionSums::default(), RingBook::default());
+        Self { books, images, calls, by_image, chosen: None, files, uses, connections, rings }
     }
 
     fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {
@@ -393,15 +442,11 @@ impl<'a> SnapshotSums<'a> {
         of_image.entry(thread.call).or_default().in_flight += 1;
     }
 
-    fn add_files(&mut self, session: &Session) -> Result<(), String> {
-        let rows = session.written("snapshot_files", Some("files"))?;
-        for row in rows.chunks_exact(FileKey::SIZE + FileStats::SIZE) {
-            let mut fields = Fields(row);
-            let key = FileKey::read(&mut fields);
-            let stats = FileStats::read(&mut fields);
+    fn add_files(&mut self, session: &Session) {
+        session.visit("files", |key: FileKey, stats: FileStats| {
             self.file(stats.image, key, |sum| sum.book.add(&stats));
-        }
-        Ok(())
+            RowAction::Kept
+        });
     }
 
     fn file(&mut self, image: u32, key: FileKey, count: impl Fn(&mut FileSum)) {
@@ -412,6 +457,9 @@ impl<'a> SnapshotSums<'a> {
         let sum = self.files.entry(key).or_default();
         sum.used_by(Some(image));
         count(sum);
+        if self.has_connections(image) {
+            count(self.connections.traffic.entry((image, key)).or_default());
+        }
         // Until the threads are read, any image may be alive.
         let may_be_alive = self.chosen.is_none() || self.is_alive(image);
         let use_key = (image, key);

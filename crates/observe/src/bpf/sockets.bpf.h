@@ -31,6 +31,14 @@ __noinline u32 read_unix_name(u64 of, struct socket_name *to, bool is_peer)
 }
 
 /* Its inode is a part of what the kernel allocates for it. */
+static __always_inline struct sock *sock_of(struct inode *inode)
+{
+	struct socket_alloc *whole =
+		(void *)inode - bpf_core_field_offset(struct socket_alloc, vfs_inode);
+
+	return BPF_CORE_READ(&whole->socket, sk);
+}
+
 static __always_inline void note_socket(struct socket_name *to, struct inode *inode)
 {
 	struct socket_alloc *whole =

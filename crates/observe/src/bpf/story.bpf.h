@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * What happened inside a read or a write. Each thread writes into a buffer of its own from a
- * bounded pool; one that proves to be among the slowest changes places with the buffer of the
- * fastest of those that are kept, so nothing is copied and nothing sent.
+ * What happened inside a read or a write, or a request of io_uring to do so (ring_story.bpf.h).
+ * Each thread writes into a buffer of its own from a bounded pool; one that proves to be among the
+ * slowest changes places with the buffer of the fastest of those that are kept, so nothing is
+ * copied and nothing sent.
  */
 
 #define THREADS 512 /* inside a call at a time, whose story can be taken down */
@@ -96,19 +97,14 @@ static __always_inline u32 take_buffer(void)
 	return at < BUFFERS ? at + 1 : 0;
 }
 
-static __always_inline void begin_story(struct inside *x, struct thread *t, struct file *file,
-					struct inode *inode, u8 kind, u32 fd, u64 argument,
-					u64 offset)
+/* The story of a buffer, without events; NULL, and counted, if there is none. */
+static __always_inline struct story *empty_story(u32 buffer)
 {
-	struct inode_key key;
-	struct story *story;
+	struct story *story = buffer_at(buffer);
 
-	if (!x->buffer)
-		x->buffer = take_buffer();
-	story = buffer_at(x->buffer);
 	if (!story) {
 		__sync_fetch_and_add(&counters.lost_stories, 1);
-		return;
+		return NULL;
 	}
 	story->open = 0;
 	if (story->events_used || story->unseen) {
@@ -117,13 +113,33 @@ static __always_inline void begin_story(struct inside *x, struct thread *t, stru
 		story->events_used = 0;
 		story->unseen = 0;
 	}
-	story->start_ns = x->call_ns;
-	key = key_of_inode(inode);
+	return story;
+}
+
+/* As turn_to in files.bpf.h has it: the key its name is found by. */
+static __always_inline void note_file(struct story *story, struct file *file, struct inode *inode)
+{
+	struct inode_key key = key_of_inode(inode);
+
 	story->dentry = (u64)FIELD(struct file, file, f_path.dentry);
 	story->inode = key.inode;
-	/* As turn_to in files.bpf.h has it: the key its name is found by. */
 	story->device =
 		key.device ^ (u32)word_at((void *)file + bpf_core_field_offset(struct file, f_op));
+}
+
+static __always_inline void begin_story(struct inside *x, struct thread *t, struct file *file,
+					struct inode *inode, u8 kind, u32 fd, u64 argument,
+					u64 offset)
+{
+	struct story *story;
+
+	if (!x->buffer)
+		x->buffer = take_buffer();
+	story = empty_story(x->buffer);
+	if (!story)
+		return;
+	story->start_ns = x->call_ns;
+	note_file(story, file, inode);
 	story->image = t->image;
 	story->argument = argument;
 	story->offset = offset;
@@ -136,10 +152,10 @@ static __always_inline void begin_story(struct inside *x, struct thread *t, stru
 
 /* Keeps the story if it is among the slowest of its kind: gives its buffer for that of the fastest
  * of them. */
-static __always_inline void keep_story(struct inside *x, struct story *story)
+static __always_inline void keep_story(u32 *buffer, struct story *story)
 {
-	u64 mine = (story->end_ns - story->start_ns) >> 4 << 16 | x->buffer, least, *slot;
-	u64 *kept = counters.kept[story->kind == KIND_READ ? 0 : 1];
+	u64 mine = (story->end_ns - story->start_ns) >> 4 << 16 | *buffer, least, *slot;
+	u64 *kept = counters.kept[(story->kind & KIND_BITS) == KIND_READ ? 0 : 1];
 	u32 least_at;
 
 	for (int tries = 0; tries < 4; tries++) {
@@ -155,7 +171,7 @@ static __always_inline void keep_story(struct inside *x, struct story *story)
 			return;
 		slot = &kept[least_at & (MOST_STORIES - 1)];
 		if (__sync_val_compare_and_swap(slot, least, mine) == least) {
-			x->buffer = least & 0xffff;
+			*buffer = least & 0xffff;
 			return;
 		}
 	}
@@ -169,13 +185,15 @@ static __always_inline void end_story(struct inside *x, struct thread *t, long r
 	if (!story)
 		return;
 	story->open = 0;
+	if (t->verdict != COUNTED)
+		return; /* left out by --where: the buffer takes the next one */
 	/* trace's own program has just closed the call's books. */
 	story->end_ns = t->last_ns > story->start_ns ? t->last_ns : bpf_ktime_get_ns();
 	story->off_ns = t->off_ns - x->off_ns;
 	story->blocked_ns = t->blocked_ns - x->blocked_ns;
 	story->ret = ret;
 	__sync_fetch_and_add(&counters.followed, 1);
-	keep_story(x, story);
+	keep_story(&x->buffer, story);
 }
 
 static __always_inline void give_back(struct inside *x)
@@ -206,27 +224,38 @@ int BPF_PROG(story_thread_exit, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline struct inside *in_story(struct task_struct *task)
+#include "ring_story.bpf.h"
+
+/* Whether a thread is at what a story is told of: at a call, or at a request of io_uring. */
+static __always_inline bool in_story(struct task_struct *task, struct chapter *at)
 {
 	struct inside *x = inside_of(task);
 
-	return x && x->following && x->buffer ? x : NULL;
+	if (!x || !x->following || !x->buffer)
+		return in_request_story(task, at);
+	at->buffer = x->buffer;
+	at->began_ns = x->call_ns;
+	return true;
+}
+
+/* The same of a thread that is switched or woken: a submission thread is not for its requests. */
+static __always_inline bool is_of_story(struct task_struct *task, struct chapter *at)
+{
+	return (!(task->flags & PF_IO_WORKER) || worker_of(task)) && in_story(task, at);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(story_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	struct inside *x;
+	struct chapter at;
 
 	if (over)
 		return 0;
-	x = in_story(prev);
-	if (x)
-		tell(x->buffer, x->call_ns, WHAT_OUT, preempt ? 0 : prev_state, preempt, 0, 0);
-	x = in_story(next);
-	if (x)
-		tell(x->buffer, x->call_ns, WHAT_IN, 0, 0, 0, 0);
+	if (is_of_story(prev, &at))
+		tell(at.buffer, at.began_ns, WHAT_OUT, preempt ? 0 : prev_state, preempt, 0, 0);
+	if (is_of_story(next, &at))
+		tell(at.buffer, at.began_ns, WHAT_IN, 0, 0, 0, 0);
 	return 0;
 }
 
@@ -237,13 +266,13 @@ int BPF_PROG(story_switch, bool preempt, struct task_struct *prev, struct task_s
 SEC("tp_btf/sched_waking")
 int BPF_PROG(story_waking, struct task_struct *task)
 {
-	struct inside *x = over ? NULL : in_story(task);
 	u64 name[WORDS] = {};
+	struct chapter at;
 
-	if (!x)
+	if (over || !is_of_story(task, &at))
 		return 0;
 	bpf_get_current_comm(name, sizeof(name));
-	tell(x->buffer, x->call_ns, WHAT_WOKEN, name[0], name[1], !bpf_get_current_task_btf()->pid,
+	tell(at.buffer, at.began_ns, WHAT_WOKEN, name[0], name[1], !bpf_get_current_task_btf()->pid,
 	     0);
 	return 0;
 }
@@ -273,25 +302,21 @@ static __always_inline u64 value_at(void *record, u32 offset, u8 size)
 }
 
 /* Whose story it is: the thread's own, or that of a call which waits for what another does. */
-static __always_inline bool whose(void *record, struct plan *plan, u32 *buffer, u64 *call_ns)
+static __always_inline bool whose(void *record, struct plan *plan, struct chapter *at)
 {
-	struct inside *x = in_story(bpf_get_current_task_btf());
 	struct syncer *sync;
 	u32 device;
 
-	if (x) {
-		*buffer = x->buffer;
-		*call_ns = x->call_ns;
+	if (in_story(bpf_get_current_task_btf(), at))
 		return true;
-	}
 	if (!plan->device)
 		return false;
 	device = value_at(record, plan->device, 4);
 	sync = bpf_map_lookup_elem(&syncs, &device);
 	if (!sync)
 		return false;
-	*buffer = sync->buffer;
-	*call_ns = sync->call_ns;
+	at->buffer = sync->buffer;
+	at->began_ns = sync->call_ns;
 	return true;
 }
 
@@ -299,16 +324,16 @@ static __always_inline bool whose(void *record, struct plan *plan, u32 *buffer, 
 SEC("tracepoint")
 int story_event(void *record)
 {
-	u32 what = bpf_get_attach_cookie(record), buffer = 0;
-	u64 call_ns = 0;
+	u32 what = bpf_get_attach_cookie(record);
+	struct chapter at = {};
 	struct plan *plan;
 
 	if (over)
 		return 0;
 	plan = bpf_map_lookup_elem(&plans, &what);
-	if (!plan || !whose(record, plan, &buffer, &call_ns))
+	if (!plan || !whose(record, plan, &at))
 		return 0;
-	tell(buffer, call_ns, what, value_at(record, plan->offsets[0], plan->sizes[0]),
+	tell(at.buffer, at.began_ns, what, value_at(record, plan->offsets[0], plan->sizes[0]),
 	     value_at(record, plan->offsets[1], plan->sizes[1]),
 	     value_at(record, plan->offsets[2], plan->sizes[2]),
 	     value_at(record, plan->offsets[3], plan->sizes[3]));

@@ -31,6 +31,8 @@ __noinline int put_part_before(struct subject *s, u64 got)
 	s->length += length + 1;
 	s->text[s->start & SUBJECT_MASK] = '/';
 	at = (s->start + 1) & SUBJECT_MASK;
+	barrier_var(
+		length); /* or the compiler leaves out the mask, which verifiers before 6.8 miss */
 	length &= NAME_LEN - 1;
 	bpf_probe_read_kernel(&s->text[at], length, s->part);
 	return 0;

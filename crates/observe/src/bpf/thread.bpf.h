@@ -6,6 +6,8 @@
 #ifndef IOTOMY_THREAD_BPF_H
 #define IOTOMY_THREAD_BPF_H
 
+#include "fields.bpf.h"
+
 #define TS_COMPAT 0x0002 /* the task is in a call of the 32-bit kind */
 
 #define HOT	  4 /* a power of two */
@@ -44,11 +46,19 @@ enum books {
 	WITHDRAWN,
 };
 
-/* What a thread sleeps for, where that is no call. */
+/* What a thread sleeps for, where that is not a call. */
 enum sleep {
 	IN_CALL, /* or not known */
 	IN_FAULT,
 	STOPPED, /* by a signal, or a tracer */
+};
+
+/* What `--where` makes of the call that a thread is in, or was in last. Without it, all are
+ * counted. */
+enum verdict {
+	COUNTED,
+	LEFT_OUT,
+	UNDECIDED, /* until it returns */
 };
 
 /* A watched thread, in one program image. */
@@ -113,9 +123,12 @@ struct thread {
 	u32 waker_tid;
 	u32 waker_context;
 	char waker[COMM_LEN];
-	s32 waker_call; /* the call it was inside; or NO_CALL */
-	u32 no_use;
-	u64 pad[1]; /* so that rows begin lines */
+	s32 waker_call;	 /* the call it was inside; or NO_CALL */
+	u8 verdict;	 /* where other programs ask for it */
+	u8 pending;	 /* anatomy.bpf.c has samples of the call, which is undecided */
+	bool calibrates; /* iotomy's own, to measure the overhead: all of its calls count */
+	u8 no_use;
+	u64 left_out; /* calls that a filter does not count, in the current image */
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");
@@ -133,7 +146,9 @@ struct {
 /* Most tasks have no storage at all, which a load shows: half the price of the look-up. */
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	return task->bpf_storage ? bpf_task_storage_get(&threads, task, NULL, 0) : NULL;
+	return UNTRUSTED(struct task_struct, task)->bpf_storage
+		       ? bpf_task_storage_get(&threads, task, NULL, 0)
+		       : NULL;
 }
 
 #endif

@@ -6,8 +6,9 @@
  * sched_wakeup, sched_wakeup_new, sched_process_fork, sched_process_exec,
  * sched_process_exit, cgroup_attach_task and cgroup_mkdir where cgroups are
  * selected, and iterators run by user space: `adopt` begins a
- * watch, `settle` closes the books of threads that outlive it, those of
- * snapshot.bpf.h show what has been counted so far.
+ * watch, `settle` closes the books of threads that outlive it, that of
+ * snapshot.bpf.h shows what has been counted so far. Those of connections
+ * and of io_uring are in connections.bpf.h and rings.bpf.h.
  *
  * A thread is watched when it has a `struct thread` in task storage; an
  * unwatched one pays a failed look-up. Rows are kept a thread, not a process,
@@ -17,7 +18,7 @@
  * so that user space can collect their rows and free them, and loses no count when full.
  *
  * Limits: maps are bounded; a row that finds no room is counted in
- * `lost_events`, call by call. Work done by io_uring shows as io_uring_enter.
+ * `lost_events`, call by call.
  */
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
@@ -25,6 +26,7 @@
 #include <bpf/bpf_tracing.h>
 #include "trace.h"
 #include "thread.bpf.h"
+#include "owners.bpf.h"
 #include "path.bpf.h"
 #include "fields.bpf.h"
 #include "glob.bpf.h"
@@ -73,9 +75,6 @@ struct adoption adoption SEC(".data.adoption");
  */
 u64 ended_ns SEC(".data.ended");
 
-/* How deep iotomy's own namespace of process ids is; `adopt`, run by iotomy itself, finds it. */
-u32 sight SEC(".data.sight");
-
 /* The CPUs on which the watched threads might run: a bit each. */
 u64 allowed_cpus[CPU_WORDS] SEC(".data.cpus");
 
@@ -104,8 +103,7 @@ ROWS(carries, struct call_key, struct error_count);
 ROWS(asked, struct call_key, struct error_count);
 ROWS(images, u32, struct image);
 ROWS(programs, u32, struct program);
-ROWS(attached_images, u32, struct found); /* by process */
-ROWS(attached, u32, struct attached);	  /* by image, until it is named */
+ROWS(attached, u32, struct attached); /* by image, until it is named */
 ROWS(files, struct file_key, struct file_stats);
 ROWS(file_names, struct file_key, struct file_name);
 #ifdef DETAILS
@@ -119,8 +117,13 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } deaths SEC(".maps");
 
+#ifdef DETAILS
+#include "track.bpf.h"
+#endif
+
 #ifdef WHERE
 #include "subject.h"
+#include "filter.bpf.h"
 #endif
 
 /* Zeroes to insert, and room for what a stack of 512 bytes cannot hold. */
@@ -130,10 +133,13 @@ struct scratch {
 #ifdef DETAILS
 	struct path_row path;
 	struct slow_call slow;
+	struct track track;
 #endif
 #ifdef WHERE
 	struct subject subject;
 	struct kept_text text;
+	struct filter filter; /* of a request of io_uring */
+	struct ring_facts ring;
 #endif
 };
 
@@ -160,11 +166,11 @@ static __always_inline struct thread *watched(struct task_struct *task)
 	return thread_of(task);
 }
 
-static __always_inline bool wants(u16 call)
+static __always_inline bool wants(struct thread *t, u16 call)
 {
 	u32 number = call & CALL_NUMBER;
 
-	if (!knobs.filtered)
+	if (!knobs.filtered || t->calibrates)
 		return true;
 	if (number > 511)
 		return false;
@@ -182,11 +188,15 @@ static __always_inline bool is_error(long ret)
 #include "books.bpf.h"
 #include "untraced.bpf.h"
 #include "where_hooks.bpf.h"
+#include "io_workers.bpf.h"
 #include "life.bpf.h"
 #include "files.bpf.h"
 #include "paths.bpf.h"
+#include "connects.bpf.h"
 #include "slowest.bpf.h"
 #include "where.bpf.h"
+#include "until.bpf.h"
+#include "rings.bpf.h"
 #include "calls.bpf.h"
 #include "sched.bpf.h"
 #include "snapshot.bpf.h"

@@ -48,6 +48,8 @@ struct knobs {
 	__u32 by_thread;
 	__u32 cpus;		  /* that may ever be there */
 	__u8 descriptors[2][512]; /* the argument that is one, + 1; or NOT_KEPT */
+	__u32 by_peer;
+	__u32 has_rings; /* what io_uring does is watched */
 };
 
 /*
@@ -80,8 +82,10 @@ struct root {
 struct counters {
 	__u64 lost_events;
 	__u64 incomplete_calls;
-	__u64 lost_files; /* rows of files that found no room */
-	__u64 lost_paths; /* calls whose paths found none */
+	__u64 lost_files;	/* rows of files that found no room */
+	__u64 lost_paths;	/* calls whose paths found none */
+	__u64 lost_connections; /* that found none, or whose errors did */
+	__u64 lost_requests;	/* of rings, that found none */
 	__u32 live_threads;
 	__u32 open_books; /* of threads */
 	__u32 last_thread;
@@ -183,6 +187,7 @@ struct image {
 	__u64 storage_read_bytes; /* all ones: not counted by this kernel */
 	__u64 fault_ns;		  /* of blocked_ns, in page faults outside calls */
 	__u64 stopped_ns;	  /* of blocked_ns, stopped by a signal or a tracer */
+	__u64 calls_left_out;	  /* that a filter does not count */
 };
 
 /* One thread in one program image; `thread_ns` is 0 as long as it goes on. */
@@ -320,21 +325,127 @@ struct socket_name {
 	__u32 peer_pid; /* of a UNIX socket: who connected, or listened; else 0 */
 	__u32 path_length;
 	__u32 peer_path_length;
-	__u32 pad;
+	__u32 role; /* of TCP: how it was made, where that is known */
 	char path[UNIX_PATH + 4];
 	char peer_path[UNIX_PATH + 4];
 };
 
-/* What a look at the running counts reads: of rows of calls, waits and errors, and of hot rows. */
+/* How a connection is made. */
+#define ROLE_UNKNOWN 0 /* before the watch, or by a call that is not counted */
+#define ROLE_CONNECT 1
+#define ROLE_ACCEPT  2
+
+/*
+ * The connections of an image with one peer. Of a connection that the image makes there is just the
+ * remote end, of one that it accepts no remote port: the kernel chooses those, so that each
+ * connection would be a row.
+ */
+struct connection_key {
+	__u32 image;
+	__u32 role;
+	__u32 family;
+	__u32 type;
+	__u32 protocol;
+	__u32 local_port;
+	__u32 remote_port;
+	__u32 peer_pid;
+	__u8 local[16];
+	__u8 remote[16];
+	__u32 path_length; /* of a UNIX socket: the path of who listens */
+	__u32 pad;
+	char path[UNIX_PATH + 4];
+};
+
+struct connection_row {
+	__u64 opened;
+	__u64 before; /* were open when a call first moved bytes through them */
+	__u64 closed;
+	__u64 unfinished; /* connects that came to no end */
+	/* Of those that were opened: until the connection was made, or accepted. */
+	__u64 timed;
+	__u64 time_ns;
+	__u64 max_ns;
+	/* TCP's figures, at the end of a connection or of the watch. */
+	__u64 measured;
+	__u64 rtt_us; /* sums; of those that know it */
+	__u64 rttvar_us;
+	__u64 rtts;
+	__u64 min_rtt_us; /* 0: none */
+	__u64 max_rtt_us;
+	/* Since it was first met. */
+	__u64 segments;
+	__u64 retransmits;
+	__u64 acked_bytes;
+	__u64 received_bytes;
+};
+
+struct connection_error_key {
+	struct connection_key key;
+	__u32 error;
+	__u32 pad;
+};
+
+/* How a request of a ring was carried out: the last of these that applies. */
+#define BY_SUBMITTER 0 /* at once, by the thread that submitted it */
+#define BY_SQ_THREAD 1 /* at once, by the ring's submission thread */
+#define BY_POLL	     2 /* when its file was ready */
+#define BY_WORKER    3 /* of those for work that ends soon, of which there are few */
+#define BY_UNBOUNDED 4 /* a worker that may wait for ever, of which there may be many */
+#define WAYS	     5
+
+/* The requests of an image by one operation. */
+struct ring_key {
+	__u32 image;
+	__u32 op;
+};
+
+struct ring_row {
+	__u64 submitted;
+	__u64 ways[WAYS]; /* of those that ended */
+	__u64 results;	  /* of requests that have many, but for each one's last */
+	__u64 overflows;  /* completions that found the ring's queue full */
+	__u64 before;	  /* completions of requests from before the watch, in no other count */
+	__u64 registered; /* requests whose file is one of the ring's registered files */
+	__u64 forced;	  /* for workers without an attempt to do without: REQ_F_FORCE_ASYNC */
+	__u64 unlinked;	  /* not carried out, as one that they were linked to failed */
+	__u64 bytes;
+	/* From submission to completion, where that was seen. */
+	__u64 wall_ns;
+	__u64 max_ns;
+	__u32 wall[TIMES];
+	__u32 sizes[SLOTS]; /* results that are added up in bytes */
+	__u32 pad;
+};
+
+/* Rows of the images and operations that came first: found without a look-up. */
+#define HOT_ROWS 64
+struct ring_hot_row {
+	__u64 owner; /* image << 32 | operation + 1; 0: none, yet */
+	struct ring_row row;
+};
+
+/* The same of their files. */
+#define HOT_FILES 64
+#define HOT_READY 2
+struct ring_hot_file {
+	__u64 state; /* 1: about to be HOT_READY */
+	struct file_key key;
+	struct file_stats stats;
+};
+
+struct ring_error_key {
+	__u32 image;
+	__u32 op;
+	__u32 error;
+	__u32 pad;
+};
+
+/* What a look at the running counts reads of a hot row. */
 struct live_call {
 	__u32 image;
-	__u32 call; /* of a row of errors, in the upper half the error's number */
-	__u64 calls;
-	__u64 errors;
+	__u32 call;
 	__u64 bytes;
 	__u64 wall_ns;
-	__u64 blocked_ns;
-	__u64 runnable_ns;
 	__u64 max_ns;
 };
 
@@ -378,8 +489,11 @@ struct live_side {
 
 /* Announces that a thread's rows are complete, or that processes are to be adopted. */
 struct death {
-	__u32 thread; /* 0: adopt */
+	__u32 thread; /* 0: adopt; or WATCH_ENDED */
 	__u32 pad;
 };
+
+/* A call has ended the watch. */
+#define WATCH_ENDED -1U
 
 #endif

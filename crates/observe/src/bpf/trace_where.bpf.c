@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
-/* The same with a filter of calls, or groups of them. */
+/* The same with a filter of calls, groups of them, or an end of the watch by one. */
 #define CGROUPS
 #define DETAILS
 #define WHERE

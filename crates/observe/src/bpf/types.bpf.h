@@ -34,6 +34,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_STACK_TRACE = 7,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -57,6 +58,7 @@ struct bpf_spin_lock {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
+	unsigned long ip;
 	unsigned long bp, bx, cx, dx, si, di, r8, r9, r10, orig_ax, sp;
 };
 
@@ -150,11 +152,23 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
+	int sk_err;
+	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
+};
+
+struct tcp_sock {
+	u32 srtt_us;
+	u32 mdev_us;
+	u32 total_retrans;
+	u32 data_segs_out;
+	u64 bytes_acked;
+	u64 bytes_received;
 };
 
 struct socket {
 	short type;
+	struct file *file;
 	struct sock *sk;
 };
 
@@ -205,6 +219,14 @@ struct vm_area_struct {
 	struct file *vm_file;
 };
 
+struct kernel_siginfo;
+
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	u64 sample_period;
+	u64 addr;
+};
+
 struct mm_struct {
 	mm_context_t context;
 	unsigned long arg_start, arg_end;
@@ -239,6 +261,9 @@ struct mm_struct___since_6_4 {
 };
 
 struct signal_struct {
+	struct {
+		int counter;
+	} live; /* threads that have not ended */
 	unsigned long maxrss;
 };
 
@@ -265,6 +290,7 @@ struct task_io_accounting {
 
 enum bpf_func_id {
 	BPF_FUNC_task_pt_regs = 175,
+	BPF_FUNC_loop = 181,
 };
 
 struct seccomp {
@@ -280,6 +306,7 @@ struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
+	int exit_code;
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;
@@ -304,6 +331,7 @@ struct task_struct {
 	unsigned long nivcsw;
 	struct task_io_accounting ioac;
 	void *bpf_storage;
+	void *worker_private;
 };
 
 struct kernfs_node {
@@ -336,6 +364,101 @@ struct cgrp_cset_link {
 	struct list_head cgrp_link;
 };
 
+struct io_cqe {
+	u64 user_data;
+	s32 fd; /* until the request has its file */
+};
+
+struct io_wq_work {
+	u32 flags;
+};
+
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	u32 flags; /* its lower half, where it has two */
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+	struct io_wq_work work;
+};
+
+struct io_accept {
+	u32 file_slot;
+};
+
+/* The request of a connect, in place of what is common to all. */
+struct io_connect {
+	void *addr;
+	int addr_len;
+};
+
+struct filename {
+	const char *name;
+};
+
+/* The same of operations on a path. */
+struct io_open {
+	int dfd;
+	struct filename *filename;
+};
+
+struct io_statx {
+	int dfd;
+	struct filename *filename;
+};
+
+struct io_unlink {
+	int dfd;
+	struct filename *filename;
+};
+
+struct io_mkdir {
+	int dfd;
+	struct filename *filename;
+};
+
+/* Since Linux 6.11. */
+struct io_wq_work___atomic {
+	struct {
+		s32 counter;
+	} flags;
+};
+
+struct io_kiocb___atomic {
+	struct io_wq_work___atomic work;
+};
+
+struct io_submit_link {
+	struct io_kiocb *head;
+};
+
+struct io_submit_state {
+	struct io_submit_link link;
+};
+
+struct io_ring_ctx {
+	struct io_submit_state submit_state;
+};
+
+struct io_worker {
+	struct io_wq_work *cur_work;
+};
+
+/* What a request to read or write has in place of its file. */
+struct kiocb {
+	s64 ki_pos;
+};
+
+struct io_rw {
+	struct kiocb kiocb;
+	u32 len;
+};
+
+/* What a request to receive has in place of its file. */
+struct io_sr_msg {
+	u16 flags;
+};
+
 struct linux_binprm {
 	const char *filename;
 };
@@ -357,14 +480,12 @@ struct bpf_iter__task {
 
 struct bpf_map;
 
-struct bpf_iter__bpf_map_elem {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	void *key;
-	void *value;
-};
-
 #pragma clang attribute pop
+
+/* What a raw tracepoint is given. */
+struct raw_arguments {
+	u64 at[12];
+};
 
 /*
  * What a program on a perf event is given: the registers at the sample, in the order user space has
@@ -374,5 +495,18 @@ struct sample_context {
 	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
 	u64 ip, cs, flags, sp, ss;
 };
+
+/*
+ * The forms that the tracepoints of a submission and a completion have, by kernel; another form,
+ * also an older one, is not known here. The loader compares how many arguments there are and their
+ * kinds, and of pointers what kind they point to: structs, whichever. So some are not those of
+ * the kernel, of which it would look for each among all types.
+ */
+typedef void (*btf_trace_io_uring_submit_req)(void *, struct io_kiocb *);
+typedef void (*btf_trace_io_uring_submit_sqe)(void *, struct io_kiocb *, bool force_nonblock);
+typedef void (*btf_trace_io_uring_complete___whole)(void *, struct file *ring, void *request,
+						    struct file *completion);
+typedef void (*btf_trace_io_uring_complete___parts)(void *, void *ring, void *request, u64 name,
+						    int result, u32 flags, u64, u64);
 
 #endif

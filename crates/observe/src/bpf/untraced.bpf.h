@@ -40,6 +40,16 @@ static __always_inline void enter_untraced(struct thread *t, int call, u64 at)
 	t->in_call = true;
 }
 
+static __always_inline bool is_pending(struct task_struct *task, int signal)
+{
+	return task->pending.signal.sig[0] >> (signal - 1) & 1;
+}
+
+static __always_inline bool is_killed(struct task_struct *task)
+{
+	return is_pending(task, SIGKILL);
+}
+
 /* Whether seccomp has ended the task for a call. */
 static __always_inline bool is_dead(struct task_struct *task)
 {

@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
-use super::object::{Aligned, iterate, map, open, refusal};
+use super::embedded::{Embedded, embedded};
+use super::object::{iterate, map};
+use super::refusal::refusal;
 
-static OBJECT: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/wakeups.bpf.o")));
+static OBJECT: Embedded = embedded!("wakeups");
 
 /// Counts wake-ups of the children that this process had when it was made, until it is dropped.
 pub struct Wakeups {
@@ -36,7 +37,8 @@ impl Wakeups {
     /// # Errors
     /// The refused call and the kernel's error, in a line; or that there was no room for all.
     pub fn of_children() -> Result<Self, String> {
-        let object = open(&OBJECT.0)?.load();
+        let unpacked = OBJECT.unpack()?;
+        let object = unpacked.open()?.load();
         let object = object.map_err(|error| refusal("load the BPF programs", &error))?;
         iterate(&object, "mark")?;
         let mut programs = object.progs_mut();

@@ -13,6 +13,7 @@ use super::books::Books;
 use super::layout::Image;
 use super::object::{RowAction, Session};
 use super::snapshot::NameCache;
+use super::{kernel_now, nanos};
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
 use crate::{ObserveError, OptionalViewer, ViewerRequest};
@@ -39,6 +40,8 @@ pub(super) struct WatchLoop<'a> {
     request: &'a Request,
     viewer: OptionalViewer<'a>,
     names: NameCache,
+    /// When the watch began, on both clocks.
+    pub(super) began: (Instant, u64),
 }
 
 /// In place of a thread's number: a process is to be adopted.
@@ -70,6 +73,7 @@ impl<'a> WatchLoop<'a> {
             request,
             viewer,
             names: NameCache::default(),
+            began: (Instant::now(), kernel_now()),
         })
     }
 
@@ -84,12 +88,15 @@ impl<'a> WatchLoop<'a> {
         books: &mut Books,
     ) -> Result<Option<Exit>, ObserveError> {
         // A moment beyond the clock's end is never reached.
-        let began = Instant::now();
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
         let mut exit = None;
         let mut dead = HashSet::new();
         loop {
             let woken = self.sleep(exit.is_none(), Some(session), deadline)?;
+            if session.was_ended() {
+                // What the command is doing now is none of the watch's business.
+                return Ok(exit);
+            }
             while let Some(interrupt) = self.next_interrupt() {
                 match self.subject {
                     Subject::Child(pid) if exit.is_none() => _ = interrupt.pass_on(pid),
@@ -115,7 +122,7 @@ impl<'a> WatchLoop<'a> {
                     return Ok(exit);
                 }
             }
-            if self.attend(session, books, began) == ViewerRequest::End {
+            if self.attend(session, books) == ViewerRequest::End {
                 return Ok(exit);
             }
             if woken.late || (exit.is_some() && session.counters().live_threads == 0) {
@@ -170,10 +177,24 @@ impl<'a> WatchLoop<'a> {
         Some(interrupt)
     }
 
-    fn attend(&mut self, session: &Session, books: &mut Books, began: Instant) -> ViewerRequest {
+    fn attend(&mut self, session: &Session, books: &mut Books) -> ViewerRequest {
         let Some(viewer) = &mut self.viewer else { return ViewerRequest::GoOn };
-        let (names, request) = (&mut self.names, self.request);
-        viewer.update(Some(&mut || names.take(session, books, request, began)))
+        let (names, request, (began, _)) = (&mut self.names, self.request, self.began);
+        viewer.update(Some(&mut || {
+            names.take(session, books, request, || nanos(began.elapsed())).map(Some)
+        }))
+    }
+
+    /// Shows the viewer the counts for the last time, before they are settled.
+    pub(super) fn show_end(&mut self, session: &Session, books: &mut Books) {
+        let Some(viewer) = &mut self.viewer else { return };
+        let (names, request, (began, began_ns)) = (&mut self.names, self.request, self.began);
+        // Where a call ended the watch, nothing was counted since.
+        let elapsed_ns = match session.was_ended() {
+            true => session.ended_ns().saturating_sub(began_ns),
+            false => nanos(began.elapsed()),
+        };
+        viewer.end(&mut || names.take(session, books, request, || elapsed_ns).map(Some));
     }
 
     fn sleep(
@@ -220,7 +241,8 @@ struct WakeReasons {
     late: bool,
 }
 
-fn open(pid: u32) -> Result<OwnedFd, ObserveError> {
+/// A descriptor of a process.
+pub(super) fn open(pid: u32) -> Result<OwnedFd, ObserveError> {
     Pid::from_raw(pid.cast_signed())
         .ok_or(rustix::io::Errno::SRCH)
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
@@ -229,7 +251,7 @@ fn open(pid: u32) -> Result<OwnedFd, ObserveError> {
 
 /// Whether the process has ended, reaped or not.
 fn is_gone(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let Ok(stat) = iotomy_host::kernel_text(format!("/proc/{pid}/stat")) else { return true };
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     matches!(state, None | Some('Z' | 'X' | 'x'))
 }

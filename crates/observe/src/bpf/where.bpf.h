@@ -12,25 +12,9 @@
 #ifdef WHERE
 
 #include "subject.bpf.h"
+#include "peer.bpf.h"
 
 const volatile struct where_knobs where SEC(".rodata.where");
-
-/* Of a watched thread: what its condition needs. */
-struct filter {
-	struct facts facts;
-	u64 path_bits;
-	u64 path_text;
-	u64 image_bits;
-	u64 former_bits; /* of the image before the last exec */
-	u64 threadname_bits;
-	u64 threadname_text;
-	u64 cgroup_bits;
-	u64 cgroup_text;
-	u64 cgroups; /* these bits are of */
-	char comm[COMM_LEN];
-	u32 image;
-	u32 named; /* comm is */
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -53,7 +37,17 @@ struct known_name {
 	u64 text;
 };
 
+/* A remote end. */
+struct peer_key {
+	u64 remote[2];
+	u32 port;
+	u32 protocol;
+	u32 family;
+	u32 type;
+};
+
 ROWS(known_names, struct name_key, struct known_name);
+ROWS(known_peers, struct peer_key, struct known_name);
 ROWS(by_rows, struct by_key, struct by_row);
 
 /* Instructions that user space may put in place of the function's own. */
@@ -98,204 +92,19 @@ static __always_inline struct filter *filter_of(struct task_struct *task)
 	return bpf_task_storage_get(&filters, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The path of an open file. */
-__noinline int note_file(struct filter *f, u32 fd)
-{
-	struct known_name *known, fresh = {};
-	struct name_key key = {};
-	struct dentry *dentry;
-	struct scratch *s;
-	struct file *file;
-	struct inode *inode;
-
-	if (!f)
-		return 0;
-	f->path_bits = where.of_no_path;
-	f->path_text = 0;
-	file = file_of(bpf_get_current_task_btf(), fd);
-	if (!file)
-		return 0;
-	inode = BPF_CORE_READ(file, f_inode);
-	dentry = BPF_CORE_READ(file, f_path.dentry);
-	key.dentry = (u64)dentry;
-	key.above = (u64)BPF_CORE_READ(dentry, d_parent);
-	key.mount = (u64)BPF_CORE_READ(file, f_path.mnt);
-	key.hash = BPF_CORE_READ(dentry, d_name.hash_len);
-	key.inode = BPF_CORE_READ(inode, i_ino);
-	known = bpf_map_lookup_elem(&known_names, &key);
-	if (known) {
-		f->path_bits = known->bits;
-		f->path_text = known->text;
-		return 0;
-	}
-	s = scratch();
-	if (!s)
-		return 0;
-	s->file.name.magic = BPF_CORE_READ(inode, i_sb, s_magic);
-	s->file.name.whole = 0;
-	walk(&s->file, file);
-	begin_subject(&s->subject, MIDDLE);
-	put_path_before(&s->subject, &s->file, key.inode);
-	fresh.bits = match_all(where.of_path, &s->subject);
-	if (where.keeps & KEEPS_PATH)
-		fresh.text = keep_text(&s->subject);
-	f->path_bits = fresh.bits;
-	f->path_text = fresh.text;
-	/* Without room, the next call takes longer. */
-	bpf_map_update_elem(&known_names, &key, &fresh, BPF_ANY);
-	return 0;
-}
-
-/* The path that a call is given, as its program names it, from the directory it begins at. */
-__noinline int note_path_text(struct filter *f, struct given *of)
-{
-	struct dentry *dentry;
-	struct program *program;
-	struct vfsmount *vfs;
-	struct scratch *s;
-	struct file *file;
-	u64 below = MIDDLE, length;
-	u32 image;
-	long got;
-
-	if (!f || !of)
-		return 0;
-	s = scratch();
-	if (!s)
-		return 0;
-	image = of->executed;
-	got = 0;
-	s->subject.text[MIDDLE + 1] = 0;
-	if (!image && !of->is_directory && !of->text && of->directory == AT_FDCWD) {
-		f->path_bits |= where.of_no_path;
-		return 0;
-	}
-	if (image) {
-		program = bpf_map_lookup_elem(&programs, &image);
-		if (program)
-			got = bpf_probe_read_kernel_str(&s->subject.text[MIDDLE + 1], EXEC_LEN,
-							program->exec);
-	} else if (!of->is_directory && of->text) {
-		got = bpf_probe_read_user_str(&s->subject.text[MIDDLE + 1], TEXT_MOST,
-					      (void *)of->text);
-		if (got <= 0) {
-			f->path_bits |= where.of_no_path;
-			return 0;
-		}
-	}
-	length = got > 0 && got <= TEXT_MOST ? got - 1 : 0;
-	if (s->subject.text[MIDDLE + 1] == '/') {
-		s->subject.start = MIDDLE + 1;
-		s->subject.length = length;
-	} else {
-		/* `./` says nothing. */
-		for (u32 i = 0; i < 4; i++) {
-			if (length < 2 || s->subject.text[(below + 1) & SUBJECT_MASK] != '.' ||
-			    s->subject.text[(below + 2) & SUBJECT_MASK] != '/')
-				break;
-			below += 2;
-			length -= 2;
-		}
-		if (length == 1 && s->subject.text[(below + 1) & SUBJECT_MASK] == '.')
-			length = 0;
-		if (of->directory == AT_FDCWD) {
-			dentry = BPF_CORE_READ(bpf_get_current_task_btf(), fs, pwd.dentry);
-			vfs = BPF_CORE_READ(bpf_get_current_task_btf(), fs, pwd.mnt);
-		} else {
-			file = file_of(bpf_get_current_task_btf(), of->directory);
-			dentry = BPF_CORE_READ(file, f_path.dentry);
-			vfs = BPF_CORE_READ(file, f_path.mnt);
-		}
-		s->file.name.magic = BPF_CORE_READ(dentry, d_inode, i_sb, s_magic);
-		s->file.name.whole = 0;
-		walk_from(&s->file, dentry, vfs);
-		begin_subject(&s->subject, below);
-		put_path_before(&s->subject, &s->file, BPF_CORE_READ(dentry, d_inode, i_ino));
-		if (length) {
-			/* Not behind the `/` of the root itself. */
-			if (s->subject.length == 1 &&
-			    s->subject.text[(below - 1) & SUBJECT_MASK] == '/')
-				s->subject.start++;
-			else
-				s->subject.length++;
-			s->subject.text[below & SUBJECT_MASK] = '/';
-			s->subject.length += length;
-		}
-	}
-	f->path_bits |= match_all(where.of_path, &s->subject);
-	if (where.keeps & KEEPS_PATH && !f->path_text)
-		f->path_text = keep_text(&s->subject);
-	return 0;
-}
-
-static __always_inline void note_given(struct filter *f, struct thread *t, struct pt_regs *regs,
-				       u32 how, struct given *of)
-{
-	of->text = wide_argument(regs, t->call, (how & 0xf) - 1);
-	of->directory = AT_FDCWD;
-	if (how >> 4 && !of->executed)
-		of->directory = wide_argument(regs, t->call, (how >> 4) - 1);
-	note_path_text(f, of);
-}
-
-/* How the arguments of the current call name paths. */
-static __always_inline u32 given_paths(struct thread *t)
-{
-	u32 number = t->call & CALL_NUMBER;
-
-	if (!(where.uses & USES_PATH) || number > 511)
-		return 0;
-	return knobs.paths[t->call & CALL_I386 ? 1 : 0][number];
-}
-
-/* The name of the file that a program was executed by, and that of the file which runs. */
-__noinline int note_image(struct filter *f, u32 image, u64 executed)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s;
-	u64 name;
-	long got;
-
-	if (!f)
-		return 0;
-	f->image = image;
-	f->image_bits = 0;
-	s = scratch();
-	if (!s)
-		return 0;
-	name = (u64)BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
-	got = bpf_probe_read_kernel_str(&s->subject.text[MIDDLE], EXEC_LEN, (void *)name);
-	s->subject.start = MIDDLE;
-	s->subject.length = got > 0 ? got - 1 : 0;
-	f->image_bits = match_all(where.of_image, &s->subject);
-	if (!executed)
-		return 0;
-	got = bpf_probe_read_kernel_str(&s->subject.text[MIDDLE], EXEC_LEN, (void *)executed);
-	if (got <= 0)
-		return 0;
-	/* Without its directories. */
-	s->subject.length = got - 1;
-	for (u32 i = 0; i < EXEC_LEN; i++) {
-		if (i >= got - 1)
-			break;
-		if (s->subject.text[MIDDLE + i] == '/') {
-			s->subject.start = MIDDLE + i + 1;
-			s->subject.length = got - 2 - i;
-		}
-	}
-	f->image_bits |= match_all(where.of_image, &s->subject);
-	return 0;
-}
+#include "where_names.bpf.h"
 
 /* At the entry: the descriptor may be another file's, or none's, when the call returns. */
 static __always_inline void note_facts(struct thread *t, struct task_struct *task,
 				       struct pt_regs *regs)
 {
 	u32 number = t->call & CALL_NUMBER;
+	struct making of = {};
 	struct filter *f;
 	u32 argument_at;
 
-	if (!(where.uses & (USES_FD | USES_PATH | USES_IMAGE)) || !is_open(t->call) || number > 511)
+	if (!(where.uses & (USES_FD | USES_PATH | USES_IMAGE | USES_PEER)) || !is_open(t->call) ||
+	    number > 511)
 		return;
 	f = filter_of(task);
 	if (!f)
@@ -305,6 +114,8 @@ static __always_inline void note_facts(struct thread *t, struct task_struct *tas
 	f->facts.word[FACT_FD] = -1;
 	f->path_bits = where.of_no_path;
 	f->path_text = 0;
+	f->peer_bits = where.of_no_peer;
+	f->peer_text = 0;
 	argument_at = where.descriptors[t->call & CALL_I386 ? 1 : 0][number];
 	if (!argument_at)
 		return;
@@ -312,6 +123,9 @@ static __always_inline void note_facts(struct thread *t, struct task_struct *tas
 	f->facts.word[FACT_FD] = (s32)number;
 	if (where.uses & USES_PATH)
 		note_file(f, number);
+	of.fd = number;
+	if (where.uses & USES_PEER)
+		note_peer(f, &of);
 }
 
 /* The thread's name, where it is another one than before. */
@@ -433,6 +247,24 @@ __noinline int note_cgroups(struct filter *f)
 	return 0;
 }
 
+/* Of the call that is entered: what its number decides. */
+static __always_inline void begin_verdict(struct thread *t)
+{
+	if (!where.verdicts)
+		return;
+	if (is_doubtful(t->call))
+		t->verdict = UNDECIDED;
+	else
+		t->verdict = wants(t, t->call) ? COUNTED : LEFT_OUT;
+}
+
+/* Of the call that has returned. */
+static __always_inline void end_verdict(struct thread *t, bool counts)
+{
+	if (where.verdicts)
+		t->verdict = counts && wants(t, t->call) ? COUNTED : LEFT_OUT;
+}
+
 /* Whether the condition holds for the call that returns. */
 static __always_inline bool holds(struct thread *t, struct task_struct *task, struct pt_regs *regs,
 				  u64 now, long ret)
@@ -443,8 +275,7 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 	u64 bits = 0;
 	int outcome;
 
-	/* Iotomy's own calls, which measure its overhead. */
-	if (!is_open(t->call) || number > 511 || task->tgid == knobs.self_tgid)
+	if (!is_open(t->call) || number > 511)
 		return true;
 	f = filter_of(task);
 	if (!f) {
@@ -472,6 +303,10 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 		f->facts.word[FACT_PID] = tgid_of(task);
 	}
 	bits = where.calls[abi][number & 511];
+	if (where.uses & USES_PEER) {
+		note_other_peer(f, t, regs, ret);
+		bits |= f->peer_bits;
+	}
 	if (where.uses & USES_PATH)
 		bits |= f->path_bits;
 	if (where.uses & USES_IMAGE) {
@@ -489,98 +324,29 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 	}
 	f->facts.word[FACT_MATCHES] = bits;
 	outcome = condition(&f->facts);
+	/* Iotomy's own calls measure what this costs, whatever comes of it. */
+	if (task->tgid == knobs.self_tgid)
+		return true;
 	if (outcome > 1)
 		__sync_fetch_and_add(&where_counters.divided_by_zero, 1);
 	return outcome == 1;
 }
 
-static __always_inline u64 key_word(u8 kind, struct thread *t, struct filter *f)
-{
-	switch (kind) {
-	case KEY_CALL:
-		return t->call;
-	case KEY_FD:
-		return f->facts.word[FACT_FD];
-	case KEY_ERRNO:
-		return f->facts.word[FACT_ERRNO];
-	case KEY_BYTES:
-		return slot_of(f->facts.word[FACT_BYTES]);
-	case KEY_DURATION:
-		return slot_of(f->facts.word[FACT_DURATION]);
-	case KEY_THREAD:
-		return f->facts.word[FACT_THREAD];
-	case KEY_PID:
-		return f->facts.word[FACT_PID];
-	case KEY_IMAGE:
-		return t->call_thread ? t->call_image : t->image;
-	case KEY_PATH:
-		return f->path_text;
-	case KEY_THREADNAME:
-		return f->threadname_text;
-	case KEY_CGROUP:
-		return f->cgroup_text;
-	}
-	return 0;
-}
-
-__noinline int raise(struct by_row *row, u64 wall_ns)
-{
-	u64 known;
-
-	if (!row)
-		return 0;
-	for (int i = 0; i < 8; i++) {
-		known = row->max_ns;
-		if (wall_ns <= known ||
-		    __sync_val_compare_and_swap(&row->max_ns, known, wall_ns) == known)
-			break;
-	}
-	return 0;
-}
-
-/* A call that is counted. */
-__noinline int group_call(struct thread *t)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct filter *f = bpf_task_storage_get(&filters, task, NULL, 0);
-	struct by_row none = {}, *row;
-	struct by_key key = {};
-	u64 wall_ns;
-
-	if (!t || !f)
-		return 0;
-	for (int i = 0; i < MOST_KEYS; i++)
-		key.word[i] = key_word(where.by[i], t, f);
-	row = bpf_map_lookup_elem(&by_rows, &key);
-	if (!row) {
-		bpf_map_update_elem(&by_rows, &key, &none, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&by_rows, &key);
-	}
-	if (!row) {
-		__sync_fetch_and_add(&where_counters.lost_rows, 1);
-		return 0;
-	}
-	wall_ns = f->facts.word[FACT_DURATION];
-	__sync_fetch_and_add(&row->calls, 1);
-	if (f->facts.word[FACT_ERRNO])
-		__sync_fetch_and_add(&row->errors, 1);
-	__sync_fetch_and_add(&row->bytes, f->facts.word[FACT_BYTES]);
-	__sync_fetch_and_add(&row->wall_ns, wall_ns);
-	raise(row, wall_ns);
-	return 0;
-}
-
-static __always_inline void group(struct thread *t, struct task_struct *task)
-{
-	if (where.groups && t->image && is_open(t->call) && task->tgid != knobs.self_tgid)
-		group_call(t);
-}
+#include "by.bpf.h"
 
 #else
 
 static __always_inline bool is_doubtful(u16 call)
 {
 	return false;
+}
+
+static __always_inline void begin_verdict(struct thread *t)
+{
+}
+
+static __always_inline void end_verdict(struct thread *t, bool counts)
+{
 }
 
 static __always_inline void note_facts(struct thread *t, struct task_struct *task,

@@ -73,10 +73,13 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
         duration: None,
         files: false,
         paths: false,
+        peers: false,
         threads: false,
         slowest: 0,
         calls: Some(["getppid".to_owned()].into()),
+        ring_operations: None,
         filter: crate::Filter::default(),
+        forgets: false,
         rows: 1,
     };
     // Signals that come meanwhile are left to the watch this is for.
@@ -100,6 +103,6 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
         child.end();
     }
     let took = seen.ended.duration_since(began);
-    let calls = seen.tally.into_rows(&request).calls.iter().map(|call| call.calls).sum();
+    let calls = seen.tally.into_rows(&request, None).calls.iter().map(|call| call.calls).sum();
     Ok(Trial { calls, took })
 }

@@ -1,4 +1,5 @@
-//! The filter of calls and their groups, decided at each return: as in the kernel's programs (`where.bpf.h`).
+//! The filter of calls, their groups and the end of the watch, decided at each return: as in the kernel's
+//! programs (`where.bpf.h`, `until.bpf.h`).
 
 use std::fs;
 use std::time::Instant;
@@ -9,11 +10,12 @@ use iotomy_sys::syscalls;
 
 use super::procfs;
 use super::session::Session;
-use super::tracees::{Entered, nanoseconds};
+use super::tracees::Entered;
+use crate::clock::nanoseconds;
 use crate::filter::{CallFacts, Verdict, descriptor, fact};
 use crate::grouping::Grouping;
 use crate::naming::{call_name, plain_name};
-use crate::tally::CallNumber;
+use crate::tally::{CallNumber, ImageId};
 
 /// What is known of a call when it is entered: its descriptor may be another file's later.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +24,7 @@ pub(super) struct EntryFacts {
     pub(super) is_doubtful: bool,
     fd: i64,
     paths: Vec<String>,
+    peer: String,
 }
 
 impl Entered {
@@ -34,7 +37,7 @@ impl Entered {
 impl Session {
     /// The facts of a call that is entered; `None` where its number decides all.
     pub(super) fn entry_facts(
-        &self,
+        &mut self,
         tid: u32,
         call: CallNumber,
         args: &[u64; 6],
@@ -42,14 +45,22 @@ impl Session {
         let name = call_name(call.0, call.1);
         let verdict = self.filter.of_call(&name);
         let is_doubtful = verdict == Verdict::Open;
-        if verdict == Verdict::None || !is_doubtful && self.filter.by.is_none() {
+        let is_asked_for = is_doubtful
+            || !self.filter.by.is_none()
+            || self.filter.uses_sums()
+            || self.filter.ends_at_call(&name) != Verdict::None;
+        if verdict == Verdict::None || !is_asked_for {
             return None;
         }
         let name = plain_name(&name);
         let at = descriptor(name);
         // A descriptor is the lower half of its argument's register.
         let fd = at.map_or(-1, |at| args[usize::from(at)] as i32);
-        let mut facts = EntryFacts { is_doubtful, fd: fd.into(), paths: Vec::new() };
+        let peer = match at {
+            Some(_) if self.filter.uses(fact::PEER) => self.peer_of(tid, fd),
+            _ => String::new(),
+        };
+        let mut facts = EntryFacts { is_doubtful, fd: fd.into(), paths: Vec::new(), peer };
         if self.filter.uses(fact::PATH) {
             facts.paths = match syscalls::paths(name).is_empty() {
                 false => procfs::paths_of_call(tid, name, args).into_iter().flatten().collect(),
@@ -68,22 +79,30 @@ impl Session {
         Some(facts)
     }
 
-    /// Whether a call that returned is one to count.
+    /// Whether a call that returned is one to count, and whether it ends the watch.
     pub(super) fn counts(
         &mut self,
         tid: u32,
+        image: ImageId,
         entered: &mut Entered,
         value: Result<u64, u32>,
         now: Instant,
-    ) -> bool {
-        let Some(EntryFacts { fd, mut paths, .. }) = entered.facts.take() else { return true };
+    ) -> (bool, bool) {
+        let Some(EntryFacts { fd, mut paths, mut peer, .. }) = entered.facts.take() else {
+            return (true, false);
+        };
+        if self.filter.uses(fact::PEER)
+            && let Some(other) = self.other_peer(tid, entered, value)
+        {
+            peer = other;
+        }
         let uses = |fact| self.filter.uses(fact);
         let name = syscalls::name(entered.call.0, entered.call.1);
         if uses(fact::PATH) && name == "chdir" && value.is_ok() {
             paths = procfs::working_directory(tid).into_iter().collect();
         }
-        let images = match (uses(fact::IMAGE), entered.image) {
-            (true, Some(image)) => {
+        let images = match uses(fact::IMAGE) {
+            true => {
                 let process = self.tally.process(image);
                 [&process.exec, &process.binary]
                     .into_iter()
@@ -91,7 +110,7 @@ impl Session {
                     .cloned()
                     .collect()
             }
-            _ => Vec::new(),
+            false => Vec::new(),
         };
         let of_task = |file: &str| fs::read(format!("/proc/{tid}/{file}")).unwrap_or_default();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -120,15 +139,35 @@ impl Session {
             images,
             threadname,
             cgroups,
+            peer,
         };
         match self.filter.holds(entered.call, &facts) {
             Outcome::True => {
                 self.group(entered.call, &facts);
-                true
+                (true, self.ends_at(image, entered.call, &facts))
             }
-            Outcome::False => false,
+            Outcome::False => (false, false),
             Outcome::DividedByZero => {
                 self.divided_by_zero += 1;
+                (false, false)
+            }
+        }
+    }
+
+    /// Whether a call that is counted ends the watch.
+    fn ends_at(&mut self, image: ImageId, call: CallNumber, facts: &CallFacts) -> bool {
+        let is_wanted = || self.is_wanted(&call_name(call.0, call.1));
+        if !self.filter.ends_watch() || !self.tally.has_room_for(image) || !is_wanted() {
+            return false;
+        }
+        self.sums.count += 1;
+        self.sums.bytes = self.sums.bytes.wrapping_add(facts.bytes);
+        self.sums.duration_ns = self.sums.duration_ns.wrapping_add(facts.duration_ns);
+        match self.filter.ends_at(call, facts, &self.sums) {
+            Outcome::True => true,
+            Outcome::False => false,
+            Outcome::DividedByZero => {
+                self.end_divided_by_zero += 1;
                 false
             }
         }
@@ -147,7 +186,8 @@ impl Session {
             wall_ns: facts.duration_ns.cast_unsigned(),
             max_ns: facts.duration_ns.cast_unsigned(),
         };
-        for key in self.filter.by.keys(call, &|fact| Grouping::value(fact, facts)) {
+        let name = call_name(call.0, call.1);
+        for key in self.filter.by.keys(&name, &|fact| Grouping::value(fact, facts)) {
             self.groups.add(key, &row, self.rows);
         }
     }

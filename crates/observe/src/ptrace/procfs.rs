@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
-use iotomy_host::file_systems;
+use iotomy_host::{file_systems, kernel_text};
 use iotomy_record::{FileKind, FileUse, Process, lossless};
 use iotomy_sys::syscalls::{self, PathArgument};
 use rustix::io::Errno;
@@ -32,7 +32,7 @@ pub(super) struct Family {
 }
 
 pub(super) fn family(tid: u32) -> Option<Family> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = kernel_text(format!("/proc/{tid}/status")).ok()?;
     Some(Family {
         process: field(&status, "Tgid:")?.try_into().ok()?,
         parent: field(&status, "PPid:")?.try_into().ok()?,
@@ -74,7 +74,7 @@ pub(super) fn threads(pid: u32) -> Vec<u32> {
 
 /// Whether a task exists and has not ended.
 pub(super) fn is_alive(tid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{tid}/stat")) else { return false };
+    let Ok(stat) = kernel_text(format!("/proc/{tid}/stat")) else { return false };
     let state = after_name(&stat).and_then(|fields| fields.split_whitespace().next());
     !matches!(state, None | Some("Z" | "X"))
 }
@@ -101,8 +101,8 @@ pub(super) fn name(pid: u32, tid: u32) -> String {
 /// The kernel's accounting of one thread so far.
 pub(super) fn usage(pid: u32, tid: u32) -> Option<Usage> {
     let folder = format!("/proc/{pid}/task/{tid}");
-    let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
-    let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+    let stat = kernel_text(format!("{folder}/stat")).ok()?;
+    let status = kernel_text(format!("{folder}/status")).ok()?;
     let run_ns = fs::read_to_string(format!("{folder}/schedstat"))
         .ok()
         .and_then(|line| line.split_whitespace().next()?.parse().ok());
@@ -135,7 +135,7 @@ fn split_time(user: u64, system: u64, run_ns: Option<u64>) -> (u64, u64) {
 /// Whether a signal waits for the thread that seccomp sends in place of a call.
 pub(super) fn is_trapped(tid: u32) -> bool {
     const SIGSYS: u32 = 31;
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let status = kernel_text(format!("/proc/{tid}/status")).unwrap_or_default();
     let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
     let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
     pending.is_some_and(|set| set >> (SIGSYS - 1) & 1 == 1)
@@ -143,7 +143,7 @@ pub(super) fn is_trapped(tid: u32) -> bool {
 
 /// The largest resident set the process's address space has had.
 pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = kernel_text(format!("/proc/{pid}/status")).unwrap_or_default();
     field(&status, "VmHWM:").unwrap_or(0) * 1024
 }
 
@@ -187,6 +187,14 @@ pub(super) fn path_at(tid: u32, address: u64) -> Option<String> {
         path.extend_from_slice(piece);
     }
     None
+}
+
+/// So many bytes at `address` in a stopped task's memory.
+pub(super) fn bytes_at(tid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
+    let memory = fs::File::open(format!("/proc/{tid}/mem")).ok()?;
+    let mut bytes = vec![0; length];
+    memory.read_exact_at(&mut bytes, address).ok()?;
+    Some(bytes)
 }
 
 /// The paths that a task's call is given, as it is entered; `None` for one that cannot be read.
@@ -247,6 +255,27 @@ pub(super) fn file(tid: u32, fd: i32) -> Option<FileRef> {
         None => fs::metadata(&link).map_or(FileKind::Other, |found| kind(found.file_type())),
     };
     Some(FileRef { kind, path })
+}
+
+/// The inode of a socket, from the path of its descriptor.
+pub(super) fn socket_inode(path: &str) -> Option<u64> {
+    path.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The inode of the socket behind descriptor `fd` of a task.
+pub(super) fn socket_of(tid: u32, fd: i32) -> Option<u64> {
+    socket_inode(&link(&format!("/proc/{tid}/fd/{fd}"))?)
+}
+
+/// The sockets behind all descriptors of a task, by inode.
+pub(super) fn sockets(tid: u32) -> Vec<(i32, u64)> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{tid}/fd")) else { return Vec::new() };
+    let socket = |entry: fs::DirEntry| {
+        let fd = entry.file_name().to_str()?.parse().ok()?;
+        let path = fs::read_link(entry.path()).ok()?;
+        Some((fd, socket_inode(path.to_str()?)?))
+    };
+    entries.flatten().filter_map(socket).collect()
 }
 
 /// The regular file descriptor `fd` of a task leads to, as it is now, with nothing counted.
@@ -326,6 +355,8 @@ mod tests {
         let me = std::process::id();
         let text = c"/usr/bin/true";
         assert_eq!(path_at(me, text.as_ptr() as u64).unwrap(), "/usr/bin/true");
+        assert_eq!(bytes_at(me, text.as_ptr() as u64, 4).unwrap(), b"/usr");
+        assert_eq!((bytes_at(me, 8, 1), bytes_at(me, u64::MAX, 2)), (None, None));
         assert_eq!(path_at(me, 8), None);
         assert_eq!(path_at(me, u64::MAX), None);
     }
@@ -340,5 +371,9 @@ mod tests {
         let found = file(me, reader.as_raw_fd()).unwrap();
         assert!(found.kind == FileKind::Pipe && found.path.starts_with("pipe:["));
         assert_eq!(file(me, -1), None);
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let inode = socket_of(me, socket.as_raw_fd()).unwrap();
+        assert!(sockets(me).contains(&(socket.as_raw_fd(), inode)));
+        assert_eq!((socket_of(me, null.as_raw_fd()), socket_inode("socket:[x]")), (None, None));
     }
 }

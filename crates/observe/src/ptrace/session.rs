@@ -15,16 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, Groups, Running, Snapshot};
+use iotomy_record::{EndedBy, Exit, Groups, Running, Snapshot, WholeCall};
 use iotomy_sys::ptrace::{self, WaitResult};
 
+use super::connections::Connections;
+use super::peer_texts::PeerTexts;
 use super::procfs;
+use super::sockets::Sockets;
 use super::stops::ExecCalls;
-use super::tracees::{Tracees, nanoseconds};
-use crate::filter::{Filter, Verdict};
+use super::tracees::Tracees;
+use crate::clock::nanoseconds;
+use crate::connections::ConnectionBook;
+use crate::filter::{Filter, Sums, Verdict};
 use crate::grouping::GroupBook;
 use crate::naming::plain_name;
-use crate::tally::Tally;
+use crate::tally::{ImageId, Tally};
 use crate::{Request, Selection};
 
 /// A watch on a tracer thread.
@@ -40,6 +45,12 @@ pub(super) struct Session {
     pub(super) files: bool,
     /// Whether paths are counted.
     pub(super) paths: bool,
+    /// What sockets are connected to.
+    pub(super) sockets: Sockets,
+    /// The same, in text.
+    pub(super) peer_texts: PeerTexts,
+    /// Connections by peer, where they are counted.
+    pub(super) connections: Option<Connections>,
     pub(super) tracees: Tracees,
     pub(super) tally: Tally,
     pub(super) exec_calls: ExecCalls,
@@ -49,6 +60,14 @@ pub(super) struct Session {
     pub(super) filter: Filter,
     /// Calls for which the filter's condition divided by zero.
     pub(super) divided_by_zero: u64,
+    /// The counted calls so far, where a condition on calls ends the watch.
+    pub(super) sums: Sums,
+    /// Calls for which that condition divided by zero.
+    pub(super) end_divided_by_zero: u64,
+    /// Calls that the filter's condition left out.
+    pub(super) left_out: u64,
+    /// The call that ended the watch, its image, and when it returned.
+    pub(super) ended_by: Option<(ImageId, WholeCall, Instant)>,
     /// Calls by what they are grouped by, and most of these groups.
     pub(super) groups: GroupBook,
     pub(super) rows: u32,
@@ -65,6 +84,8 @@ pub(super) struct Flags {
     pub(super) stop: AtomicBool,
     /// The root has ended, and its id may be another's.
     pub(super) root_ended: AtomicBool,
+    /// Whether there is a viewer, which is to see how it ended.
+    is_viewed: bool,
     /// A snapshot is requested. The setter must also wake the tracer thread.
     asked: AtomicBool,
     snapshot: Mutex<Option<Snapshot>>,
@@ -72,9 +93,14 @@ pub(super) struct Flags {
 }
 
 impl Flags {
+    /// Of a watch with a viewer, or without one.
+    pub(super) fn new(is_viewed: bool) -> Self {
+        Self { is_viewed, ..Self::default() }
+    }
+
     /// The counts so far, from the tracer thread, which `wake` wakes; it returns whether that
-    /// thread is still running.
-    pub(super) fn snapshot(&self, mut wake: impl FnMut() -> bool) -> Result<Snapshot, String> {
+    /// thread is still running. `None` where it is not.
+    pub(super) fn snapshot(&self, mut wake: impl FnMut() -> bool) -> Option<Snapshot> {
         /// Between two attempts at waking a thread that was just about to sleep.
         const AGAIN: Duration = Duration::from_millis(2);
         let mut answer = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,10 +108,10 @@ impl Flags {
         self.asked.store(true, Ordering::Relaxed);
         loop {
             if let Some(snapshot) = answer.take() {
-                return Ok(snapshot);
+                return Some(snapshot);
             }
             if !wake() {
-                return Err(String::from("the watch is over"));
+                return None;
             }
             let waited = self.answered.wait_timeout(answer, AGAIN);
             answer = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -107,6 +133,8 @@ impl Flags {
 #[derive(Debug)]
 pub(super) struct SessionResult {
     pub(super) tally: Tally,
+    /// Connections by peer, where they are counted.
+    pub(super) connections: Option<ConnectionBook<ImageId>>,
     /// How the last root ended, if all did; it has been waited for then.
     pub(super) exit: Option<Exit>,
     /// When the root or, if that lived on, the watch ended.
@@ -114,8 +142,16 @@ pub(super) struct SessionResult {
     pub(super) still_running: Vec<Running>,
     /// Calls for which the filter's condition divided by zero.
     pub(super) divided_by_zero: u64,
+    /// Calls for which the condition that ends the watch divided by zero.
+    pub(super) end_divided_by_zero: u64,
+    /// Calls that the filter's condition left out.
+    pub(super) left_out: u64,
+    /// The call that ended the watch, with the place of its image as its number.
+    pub(super) ended_by: Option<EndedBy>,
     /// Calls by what they are grouped by.
     pub(super) groups: Option<Groups>,
+    /// The counts at the end, for a viewer.
+    pub(super) last: Option<Snapshot>,
 }
 
 impl SessionResult {
@@ -123,7 +159,20 @@ impl SessionResult {
     pub(super) fn nothing(exit: Exit) -> Self {
         let (ended, still_running) = (Instant::now(), Vec::new());
         let (tally, exit) = (Tally::with_room(0, 0), Some(exit));
-        Self { tally, exit, ended, still_running, divided_by_zero: 0, groups: None }
+        let (divided_by_zero, end_divided_by_zero) = (0, 0);
+        Self {
+            tally,
+            connections: None,
+            exit,
+            ended,
+            still_running,
+            divided_by_zero,
+            end_divided_by_zero,
+            left_out: 0,
+            ended_by: None,
+            groups: None,
+            last: None,
+        }
     }
 }
 
@@ -135,6 +184,9 @@ impl Session {
             wait: request.wait,
             files: request.files,
             paths: request.paths,
+            sockets: Sockets::new(),
+            peer_texts: PeerTexts::default(),
+            connections: request.peers.then(|| Connections::with_room(request.rows)),
             tracees: Tracees::default(),
             tally: match request.threads {
                 true => Tally::with_room(request.rows, request.slowest).by_thread(request.rows),
@@ -144,6 +196,10 @@ impl Session {
             calls: request.calls.clone(),
             filter: request.filter.clone(),
             divided_by_zero: 0,
+            sums: Sums::default(),
+            end_divided_by_zero: 0,
+            left_out: 0,
+            ended_by: None,
             groups: GroupBook::default(),
             rows: request.rows,
             began: Instant::now(),
@@ -227,6 +283,7 @@ impl Session {
     pub(super) fn run(mut self, flags: &Flags) -> SessionResult {
         // An error of `waitpid` ends the watch, never the command.
         while !self.is_over()
+            && self.ended_by.is_none()
             && !flags.stop.load(Ordering::Relaxed)
             && let Ok(waited) = self.next()
         {
@@ -240,14 +297,16 @@ impl Session {
                 flags.root_ended.store(true, Ordering::Relaxed);
             }
         }
-        self.finish()
+        let last = flags.is_viewed.then(|| self.snapshot());
+        SessionResult { last, ..self.finish() }
     }
 
     fn snapshot(&self) -> Snapshot {
         let wanted = |name: &str| self.is_wanted(name);
         let mut snapshot = self.tally.snapshot(&wanted);
         self.tracees.show(&mut snapshot, &self.tally, &wanted);
-        snapshot.elapsed_ns = nanoseconds(self.began, Instant::now());
+        let ended = self.ended_by.as_ref().map(|(_, _, at)| *at);
+        snapshot.elapsed_ns = nanoseconds(self.began, ended.unwrap_or_else(Instant::now));
         snapshot
     }
 
@@ -275,11 +334,15 @@ impl Session {
     /// Counts everything up to now, and closes every account.
     fn finish(mut self) -> SessionResult {
         // News there are already, of each tracee once: more come as long as they are answered.
-        for _ in 0..self.tracees.len() {
+        let news = if self.ended_by.is_some() { 0 } else { self.tracees.len() };
+        for _ in 0..news {
             let Ok(WaitResult::Task(tid, status)) = ptrace::next_of_thread(false) else { break };
             self.note(tid, status);
         }
-        let now = Instant::now();
+        let now = self.ended_by.as_ref().map_or_else(Instant::now, |(_, _, at)| *at);
+        let threads = self.tracees.one_of_each_process();
+        let connections = self.connections.take();
+        let connections = connections.map(|all| all.end(&self.sockets, &threads, Instant::now()));
         let still_running = self.tracees.close_all(now, &mut self.tally);
         let (exit, ended) = match self.end {
             Some((exit, at)) => (Some(exit), at),
@@ -287,6 +350,21 @@ impl Session {
         };
         let divided_by_zero = self.divided_by_zero;
         let groups = self.groups.into_groups(&self.filter.by);
-        SessionResult { tally: self.tally, exit, ended, still_running, divided_by_zero, groups }
+        let ended_by = self.ended_by.map(|(image, call, _)| {
+            self.filter.ended_by(self.tally.of_image(image, call), self.sums)
+        });
+        SessionResult {
+            tally: self.tally,
+            connections,
+            exit,
+            ended,
+            still_running,
+            divided_by_zero,
+            end_divided_by_zero: self.end_divided_by_zero,
+            left_out: self.left_out,
+            ended_by,
+            groups,
+            last: None,
+        }
     }
 }

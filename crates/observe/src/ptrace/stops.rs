@@ -2,7 +2,7 @@
 //!
 //! The one invariant: every stop is answered once, by a resumption or by being kept, or the tracee
 //! stands still for ever. A tracee that was killed meanwhile refuses every request with `ESRCH`;
-//! that is no error, its end is reported by itself.
+//! that is not an error, its end is reported by itself.
 
 use std::time::Instant;
 
@@ -12,7 +12,8 @@ use iotomy_sys::syscalls::{self, Abi};
 
 use super::procfs;
 use super::session::Session;
-use super::tracees::{self, Entered, nanoseconds};
+use super::tracees::{self, Entered};
+use crate::clock::nanoseconds;
 use crate::naming::{BEYOND, call_name, error_name, plain_name};
 use crate::tally::{CallNumber, Direction, FileRef, ImageId};
 use crate::threads::CallCounts;
@@ -66,7 +67,10 @@ impl Session {
             }
             Stop::NewTask => self.made(tid, now),
             Stop::Exec => self.executed(tid),
-            Stop::Exiting => self.tracees.close(tid, now, &mut self.tally),
+            Stop::Exiting => {
+                self.look_before_end(tid);
+                self.tracees.close(tid, now, &mut self.tally);
+            }
             Stop::Group(_) => {
                 let _ = ptrace::listen(tid);
                 return;
@@ -104,7 +108,15 @@ impl Session {
             true => procfs::paths_of_call(tid, &syscalls::name(call.0, call.1), args),
             false => Vec::new(),
         };
+        // A call that repeats an interrupted one is not the first use.
+        let is_new = self.tracees.get(tid).is_some_and(|tracee| tracee.repeating.is_none());
+        if is_new {
+            self.look_before(tid, call, args);
+        }
         let (files, argument) = self.looks_at(tid, call, args);
+        for (fd, file, _) in files.iter().filter(|_| is_new) {
+            self.meet(tid, image, *fd, file);
+        }
         let facts = self.entry_facts(tid, call, args);
         let Some(tracee) = self.tracees.get(tid) else { return };
         tracee.unseen = false;
@@ -152,11 +164,15 @@ impl Session {
             "rt_sigreturn" | "sigreturn" => Ok(0),
             _ => value,
         };
-        let counts = match entered.before {
-            true => !entered.is_doubtful(),
-            false => self.counts(tid, &mut entered, value, now),
+        let (counts, ends) = match entered.before {
+            true => (!entered.is_doubtful(), false),
+            false => self.counts(tid, image, &mut entered, value, now),
         };
+        if !entered.before {
+            self.look_behind(tid, image, &entered, value, (counts, now));
+        }
         if !counts {
+            self.left_out += 1;
             return;
         }
         let Some(tracee) = self.tracees.get(tid) else { return };
@@ -170,8 +186,11 @@ impl Session {
         }
         self.tally.returned(image, entered.call, value, wall_ns);
         self.keep_if_slow(tid, image, &entered, value, now);
+        if ends {
+            self.ended_by = Some((image, self.whole_call(tid, &entered, value, now), now));
+        }
         self.count_paths(tid, image, entered.call, entered.paths, value, wall_ns);
-        for (file, way) in entered.files {
+        for (_, file, way) in entered.files {
             match way {
                 Direction::Map if value.is_err() => {}
                 Direction::Map => self.tally.moved(image, file, way, entered.argument),
@@ -198,9 +217,21 @@ impl Session {
     ) {
         let wall_ns = nanoseconds(entered.at, now);
         let syscall = call_name(entered.call.0, entered.call.1);
-        if !self.tally.is_slow(image, wall_ns) || !self.is_wanted(&syscall) {
-            return;
+        if self.tally.is_slow(image, wall_ns) && self.is_wanted(&syscall) {
+            let call = self.whole_call(tid, entered, value, now);
+            self.tally.keep_slow(image, call);
         }
+    }
+
+    /// A call that returned, without its process.
+    fn whole_call(
+        &self,
+        tid: u32,
+        entered: &Entered,
+        value: Result<u64, u32>,
+        now: Instant,
+    ) -> WholeCall {
+        let syscall = call_name(entered.call.0, entered.call.1);
         let plain = plain_name(&syscall);
         let is_gone = plain.starts_with("exec") && value.is_ok();
         let count = if is_gone { 0 } else { syscalls::arity(plain).map_or(6, usize::from) };
@@ -213,7 +244,7 @@ impl Session {
             procfs::file(tid, fd as u32 as i32).map(|file| file.path)
         };
         let path = given.into_iter().next().flatten().or_else(|| entered.path.clone());
-        let call = WholeCall {
+        WholeCall {
             tid,
             thread: procfs::thread_name(tid),
             arguments: entered.args[..count].to_vec(),
@@ -222,11 +253,10 @@ impl Session {
             error: value.err().map(error_name),
             bytes: value.ok().filter(|_| syscalls::returns_bytes(plain)),
             start_ns: nanoseconds(self.began, entered.at),
-            wall_ns,
+            wall_ns: nanoseconds(entered.at, now),
             syscall,
             ..WholeCall::default()
-        };
-        self.tally.keep_slow(image, call);
+        }
     }
 
     /// Counts a call that returned by the paths that it was given.
@@ -254,8 +284,8 @@ impl Session {
         tid: u32,
         (abi, number): CallNumber,
         args: &[u64; 6],
-    ) -> (Vec<(FileRef, Direction)>, u64) {
-        if !self.files {
+    ) -> (Vec<(i32, FileRef, Direction)>, u64) {
+        if !self.files || !self.is_wanted(&call_name(abi, number)) {
             return (Vec::new(), 0);
         }
         let name = syscalls::name(abi, number);
@@ -270,7 +300,6 @@ impl Session {
                 self.tally.note_file(file.clone(), procfs::as_it_is(tid, *fd));
             }
         }
-        let files = files.into_iter().map(|(_, file, way)| (file, way)).collect();
         // Of mmap, its length.
         let at = syscalls::polls(&name).unwrap_or(1);
         (files, args[usize::from(at)])

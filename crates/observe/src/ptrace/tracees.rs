@@ -15,6 +15,7 @@ use iotomy_sys::syscalls;
 
 use super::filtered::EntryFacts;
 use super::procfs;
+use crate::clock::nanoseconds;
 use crate::naming::call_name;
 use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
 use crate::threads::{CallCounts, CallsOfThread, ThreadBook};
@@ -28,8 +29,8 @@ pub(super) struct Entered {
     pub(super) image: Option<ImageId>,
     /// When the thread was let into it.
     pub(super) at: Instant,
-    /// The files behind its descriptors.
-    pub(super) files: Vec<(FileRef, Direction)>,
+    /// Its descriptors and the files behind them.
+    pub(super) files: Vec<(i32, FileRef, Direction)>,
     /// The length that it maps of a file, or the number of descriptors that it polls.
     pub(super) argument: u64,
     /// Its arguments.
@@ -146,6 +147,27 @@ impl Tracees {
     pub(super) fn image_of(&self, tid: u32) -> Option<ImageId> {
         let process = self.threads.get(&tid)?.process;
         self.processes.get(&process).copied().flatten()
+    }
+
+    /// The process of thread `tid`.
+    pub(super) fn process_of(&self, tid: u32) -> Option<u32> {
+        Some(self.threads.get(&tid)?.process)
+    }
+
+    /// Whether no other thread of its process is left.
+    pub(super) fn is_last(&self, tid: u32) -> bool {
+        let process = self.process_of(tid);
+        let is_other = |(id, tracee): (&u32, &Tracee)| {
+            *id != tid && Some(tracee.process) == process && !tracee.ending
+        };
+        !self.threads.iter().any(is_other)
+    }
+
+    /// Every process that has not ended, with one of its threads.
+    pub(super) fn one_of_each_process(&self) -> Vec<(u32, u32)> {
+        let living = self.threads.iter().filter(|(_, tracee)| !tracee.ending);
+        let threads: HashMap<u32, u32> = living.map(|(tid, one)| (one.process, *tid)).collect();
+        threads.into_iter().collect()
     }
 
     /// A child that has not executed its program yet: its calls belong to no image.
@@ -413,11 +435,6 @@ pub(super) fn files(tid: u32, call: &str, args: &[u64; 6]) -> Vec<(i32, FileRef,
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// From one moment to a later one.
-pub(super) fn nanoseconds(from: Instant, to: Instant) -> u64 {
-    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

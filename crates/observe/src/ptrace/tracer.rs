@@ -34,7 +34,7 @@ pub(super) fn on_tracer_thread<T: Send>(
     mut guide: Guide<'_>,
     body: impl FnOnce(&Flags) -> T + Send,
 ) -> io::Result<T> {
-    let flags = Flags::default();
+    let flags = Flags::new(guide.viewer.is_some());
     let tid = AtomicU32::new(0);
     let (ended, running) = std::io::pipe()?;
     std::thread::scope(|scope| {
@@ -66,10 +66,10 @@ impl Guide<'_> {
             }
             let wake = self.wake;
             let mut look = || {
-                flags.snapshot(|| {
+                Ok(flags.snapshot(|| {
                     wake.wake(tid.load(Ordering::Relaxed));
                     !is_ready(ended, Duration::ZERO)
-                })
+                }))
             };
             if let Some(viewer) = &mut self.viewer
                 && viewer.update(Some(&mut look)) == ViewerRequest::End

@@ -1,5 +1,5 @@
 use iotomy_record::arbitrary;
-use iotomy_record::{Call, LedgerRow, Process, Spread};
+use iotomy_record::{Call, LedgerRow, Process, RingOperation, Spread};
 use proptest::prelude::*;
 
 use super::*;
@@ -165,6 +165,48 @@ fn a_command_alone_is_accounted_for_whole_and_an_untraced_one_not_at_all() {
     assert!(attributions(&race).is_empty());
 }
 
+fn requests(op: &str, submitted: u64) -> RingOperation {
+    RingOperation {
+        pid: 1,
+        op: op.into(),
+        submitted,
+        bytes: 4096 * submitted,
+        // Many at once: more than any thread has.
+        wall_ns: 9_000_000 * submitted,
+        ..RingOperation::default()
+    }
+}
+
+#[test]
+fn requests_to_io_uring_are_counted_and_their_threads_have_cpu_time() {
+    let a = trace(vec![call("read", 1_000, 1_000_000, 0)], 50_000);
+    let mut b = trace(vec![call("io_uring_enter", 10, 100_000, 900_000)], 50_000);
+    b.ring_operations = vec![requests("read", 600), requests("read", 400), requests("fsync", 1)];
+    b.ledger[0].worker_ns = 700_000;
+    let (mut a, mut b) = (contender("A", 1e6, Some(a)), contender("B", 1e6, Some(b)));
+    // As a process is charged: what its threads run, and those of io_uring.
+    (a.cpu.median_ns, b.cpu.median_ns) = (950_000.0, 849_000.0);
+    let found = attributions(&race(vec![a, b]));
+    let read = term(&found[0], TermKind::Ring, "read");
+    assert_eq!((read.calls_base, read.calls_other), (0, 1_000));
+    assert_eq!((read.bytes_base, read.bytes_other), (0, 4_096_000));
+    assert_eq!((read.base_ns, read.other_ns, read.delta_ns), (0, 0, 0));
+    assert_eq!(term(&found[0], TermKind::Ring, "fsync").calls_other, 1);
+    // They run while the program waits: no wall time of their own.
+    assert!(found[0].terms.iter().all(|term| term.kind != TermKind::Workers));
+    assert_eq!(found[0].traced_other_ns, 1_049_000);
+    let workers = term(&found[1], TermKind::Workers, "io_uring threads");
+    assert_eq!(
+        (found[1].metric, workers.other_ns, workers.delta_ns),
+        (Metric::Cpu, 700_000, 700_000)
+    );
+    assert_eq!((found[1].residual_ns, sum(&found[1])), (0, -101_000));
+    // Without rings there is nothing to say of them.
+    let alone = attributions(&race(vec![contender("A", 1e6, Some(trace(vec![], 50_000)))]));
+    let is_of_rings = |term: &Term| matches!(term.kind, TermKind::Ring | TermKind::Workers);
+    assert!(alone.iter().flat_map(|found| &found.terms).all(|term| !is_of_rings(term)));
+}
+
 proptest! {
     #[test]
     fn terms_and_residual_are_the_difference_whatever_the_traces_say(
@@ -184,6 +226,7 @@ proptest! {
                 row.blocked_ns = row.blocked_ns.min(most);
                 row.runnable_ns = row.runnable_ns.min(most);
                 row.calls_on_cpu_ns = row.calls_on_cpu_ns.min(most);
+                row.worker_ns = row.worker_ns.min(most);
             }
             for process in &mut trace.processes {
                 process.minor_faults = process.minor_faults.min(most);

@@ -35,10 +35,13 @@ pub struct SlowCall {
     pub image: u32,
     /// Thread id.
     pub tid: u32,
-    /// The call's name.
+    /// The call's name; of a request of io_uring, its operation behind `ring:`.
     pub syscall: String,
     /// The descriptor.
     pub fd: u32,
+    /// Whether `fd` is the place of a file registered with the ring instead.
+    #[serde(default, skip_serializing_if = "crate::trace::is_false")]
+    pub registered_file: bool,
     /// The file behind it; `null` where its name was not met.
     pub path: Option<String>,
     /// Where in the file it began; `null` where that is not known.
@@ -52,9 +55,9 @@ pub struct SlowCall {
     pub error: Option<String>,
     /// From the watch's first moment to the call's entry.
     pub start_ns: u64,
-    /// From its entry to its return.
+    /// From its entry to its return, or from submission to completion.
     pub wall_ns: u64,
-    /// Of that, on a CPU.
+    /// Of that, on a CPU; 0 for a request, as is `blocked_ns`: no single thread carries it out.
     pub on_cpu_ns: u64,
     /// The blocked part of it.
     pub blocked_ns: u64,
@@ -65,13 +68,20 @@ pub struct SlowCall {
     pub hidden: Vec<Hidden>,
 }
 
+impl SlowCall {
+    /// Whether it is a request of io_uring.
+    pub fn is_request(&self) -> bool {
+        self.syscall.starts_with("ring:")
+    }
+}
+
 /// Something that happened inside a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct CallEvent {
     /// From the call's entry.
     pub at_ns: u64,
     /// A tracepoint's name, or `off-cpu`, `on-cpu`, `woken`, `block-queue`, `block-insert`,
-    /// `block-issue`, `block-complete`, `block-merge`.
+    /// `block-issue`, `block-complete`, `block-merge`, `worker-queue`.
     pub event: String,
     /// The CPU it happened on.
     pub cpu: u32,

@@ -30,7 +30,7 @@ pub(super) fn sampled() -> impl Strategy<Value = Sampled> {
 }
 
 fn sampling() -> impl Strategy<Value = Sampling> {
-    let counts = (number(), number(), number(), number(), number(), number());
+    let counts = (number(), number(), number(), number(), number(), number(), number());
     let user = option::of((number(), number(), number(), number()));
     let all = (text(), any::<u32>(), counts, positive(), user);
     all.prop_map(|(event, hz, counts, price, user)| Sampling {
@@ -42,6 +42,7 @@ fn sampling() -> impl Strategy<Value = Sampling> {
         lost_stacks: counts.3,
         lost_sleeps: counts.4,
         lost_names: counts.5,
+        left_out: counts.6,
         price_ns_per_sample: price,
         user_stacks: user.map(|(samples, cut_short, lost, lost_mappings)| UserStacks {
             samples,
@@ -61,6 +62,7 @@ fn dissected() -> impl Strategy<Value = DissectedCall> {
         image: (times.2 % 3) as u32,
         syscall: whose.2,
         on_cpu_ns: times.0,
+        error_ns: times.2 % 5,
         blocked_ns: times.1,
         samples: times.2,
         layers,

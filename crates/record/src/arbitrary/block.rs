@@ -120,6 +120,7 @@ fn story() -> BoxedStrategy<SlowCall> {
                 tid: whose.2,
                 syscall: whose.3,
                 fd: whose.4,
+                registered_file: whose.4 & 1 == 1,
                 path: whose.5,
                 offset: asked.0,
                 asked_bytes: asked.1,

@@ -140,10 +140,11 @@ fn attribution() -> impl Strategy<Value = Attribution> {
 
 fn term() -> impl Strategy<Value = Term> {
     use TermKind::*;
-    let kind = select(vec![Syscall, User, Faults, Blocked, Runnable, Startup, Overlap]);
+    let kind =
+        select(vec![Syscall, User, Faults, Blocked, Runnable, Startup, Overlap, Workers, Ring]);
     let name = prop_oneof![4 => "read|write|mmap|openat", 1 => text()];
     let time = || prop_oneof![-1_000_000_000i64..1_000_000_000, any::<i64>(), Just(i64::MIN)];
-    (name, kind, [(); 3].map(|()| time()), [(); 3].map(|()| number())).prop_map(
+    (name, kind, [(); 3].map(|()| time()), [(); 5].map(|()| number())).prop_map(
         |(name, kind, ns, n)| Term {
             name,
             kind,
@@ -153,6 +154,8 @@ fn term() -> impl Strategy<Value = Term> {
             base_ns: ns[1],
             other_ns: ns[2],
             price_ns: n[2],
+            bytes_base: n[3],
+            bytes_other: n[4],
         },
     )
 }

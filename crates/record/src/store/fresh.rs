@@ -94,7 +94,7 @@ impl NewFile {
         self.put_as_it_is()
     }
 
-    /// Gives it its name, whatever has it; `AlreadyExists` is no error.
+    /// Gives it its name, whatever has it; `AlreadyExists` is not an error.
     fn put_as_it_is(&mut self) -> io::Result<()> {
         if self.named.is_none() && self.slot.old().is_none() {
             match self.link(self.slot.name()) {

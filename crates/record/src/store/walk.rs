@@ -54,7 +54,7 @@ impl From<ForeignLink> for io::Error {
 pub(super) struct ResolvedPath {
     /// The directory that holds the last name.
     pub(super) folder: OwnedFd,
-    /// That name, which is no link but one of /proc.
+    /// That name, which is not a link but one of /proc.
     pub(super) name: OsString,
     /// The file that has the name, opened with `O_PATH`, if there is one.
     pub(super) there: Option<(File, Metadata)>,

@@ -197,6 +197,7 @@ pub(super) fn cause(page: &Page<'_>, row: &Requests) -> String {
         BlockPath::WriteBack => "write-back",
         BlockPath::Journal => "journal",
         BlockPath::OtherProcess => "write-back by others",
+        BlockPath::IoUring if call.is_some() => "io_uring thread",
         BlockPath::IoUring => "io_uring",
     };
     match call {

@@ -2,7 +2,7 @@
 
 use iotomy_record::{Anatomy, LedgerRow};
 
-use super::tree::{CallNode, FEW, Share, by_call};
+use super::tree::{self, CallNode, FEW, LEFT_OUT, Share, by_call};
 use crate::chart::{Chart, Key};
 use crate::frames::{self, Frame, RootPosition};
 use crate::numbers::{counted, decimals_for, duration, fixed, percent, share, thousands};
@@ -116,15 +116,19 @@ pub(super) fn chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     let parts = by_call(record);
     let shown: u128 = parts.iter().map(CallNode::ns).sum();
     let runnable = threads(record, |row| row.runnable_ns);
-    let whole = threads(record, |row| row.thread_ns).max(shown + runnable);
+    let not_counted = tree::left_out(record);
+    let workers = threads(record, |row| row.worker_ns);
+    let all = threads(record, |row| row.thread_ns) + workers;
+    let whole = all.max(shown + not_counted + runnable);
     if whole == 0 {
         return None;
     }
     let tell = ShareText { whole };
-    let mut root = tell.frame("thread time".into(), whole, WHOLE, "");
+    let mut root = tell.frame(tree::whole(workers).into(), whole, WHOLE, "");
     root.parts = parts.iter().map(|part| tell.call(page, part)).collect();
+    root.parts.push(tell.frame(LEFT_OUT.into(), not_counted, RESIDUAL, ""));
     root.parts.push(tell.frame("run queue delay".into(), runnable, WAITING, ""));
-    let residual = whole - shown - runnable;
+    let residual = whole - shown - not_counted - runnable;
     root.parts.push(tell.frame("residual".into(), residual, RESIDUAL, ""));
     root.parts.retain(|part| part.width > 0);
     root.parts.sort_by_key(|part| std::cmp::Reverse(part.width));
@@ -159,7 +163,8 @@ const FUNCTIONS: usize = 3;
 pub(super) fn sheet(page: &Page<'_>, record: &Anatomy) -> Sheet {
     let parts = by_call(record);
     let shown: u128 = parts.iter().map(CallNode::ns).sum();
-    let whole = threads(record, |row| row.thread_ns).max(shown);
+    let all = threads(record, |row| row.thread_ns) + threads(record, |row| row.worker_ns);
+    let whole = all.max(shown);
     let mut sheet = Sheet::new(
         "layers",
         "Layers of each call",

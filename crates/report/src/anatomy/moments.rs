@@ -26,7 +26,8 @@ fn span(from: u64, until: u64, (class, what): (&'static str, &'static str)) -> S
     Span { from, until, class, what }
 }
 
-/// Where the thread was, from the call's entry to its return.
+/// Where the thread was, from the call's entry to its return. No single thread carries out a request of io_uring: only
+/// the sleep of the threads that worked on it is known.
 pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
     let mut spans = Vec::new();
     let (mut from, mut state) = (0, RUNNING);
@@ -50,7 +51,8 @@ pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
         spans = spans.into_iter().flat_map(rest).filter(|span| span.until > span.from).collect();
         spans.push(span(from, until, UNKNOWN));
     }
-    spans.retain(|span| span.until > span.from);
+    let is_known = |span: &Span| !story.is_request() || span.what != RUNNING.1;
+    spans.retain(|span| span.until > span.from && is_known(span));
     spans.sort_by_key(|span| span.from);
     spans
 }
@@ -208,6 +210,15 @@ mod tests {
             (65, 100, "on-CPU"),
         ];
         assert_eq!(spans(&threads(&story())), known);
+    }
+
+    #[test]
+    fn of_a_request_only_the_sleep_of_its_threads_is_known() {
+        let request = SlowCall { syscall: "ring:write".into(), ..story() };
+        let known = [(10, 30, "blocked"), (30, 40, "run queue delay"), (60, 65, "run queue delay")];
+        assert_eq!(spans(&threads(&request)), known);
+        let times = super::super::story::times(&request);
+        assert_eq!(times, "100 ns from submission to completion");
     }
 
     #[test]

@@ -72,12 +72,13 @@ fn print_one(page: &mut Page<'_>, story: &SlowCall) {
     print_hidden(page, &mut hidden, u64::MAX);
 }
 
-/// The descriptor and the file behind it.
+/// The descriptor, or the place of a registered file, and the file behind it.
 pub(super) fn subject(page: &Page<'_>, story: &SlowCall) -> String {
     let path = story.path.as_ref().map(|path| page.name(path, 60.min(page.width())));
+    let kind = if story.registered_file { "registered file" } else { "descriptor" };
     match path {
-        Some(path) => format!("{path} (descriptor {})", story.fd),
-        None => format!("descriptor {}", story.fd),
+        Some(path) => format!("{path} ({kind} {})", story.fd),
+        None => format!("{kind} {}", story.fd),
     }
 }
 
@@ -97,6 +98,9 @@ pub(super) fn asked(page: &Page<'_>, story: &SlowCall) -> String {
 }
 
 pub(super) fn times(story: &SlowCall) -> String {
+    if story.is_request() {
+        return format!("{} from submission to completion", duration(story.wall_ns as f64));
+    }
     let ready = story.wall_ns.saturating_sub(story.on_cpu_ns).saturating_sub(story.blocked_ns);
     let parts =
         [(story.on_cpu_ns, "on-CPU"), (story.blocked_ns, "blocked"), (ready, "run queue delay")];
@@ -140,12 +144,13 @@ pub(super) fn untold(page: &Page<'_>, event: &str, count: u64) -> String {
     }
 }
 
-/// The text for events of the thread itself; none for those that the kernel has a name for.
+/// The text for events of the thread or the request itself; none for those that the kernel has a name for.
 pub(super) fn ours(event: &str) -> Option<&'static str> {
     match event {
         "off-cpu" => Some("leaves its CPU"),
         "on-cpu" => Some("is back on a CPU"),
         "woken" => Some("woken"),
+        "worker-queue" => Some("is queued for a worker"),
         _ => None,
     }
 }

@@ -35,6 +35,7 @@ fn dissected(call: Option<&str>, layers: Vec<Layer>) -> DissectedCall {
         blocked_ns: sum(|layer| layer.blocked_ns),
         samples: sum(|layer| layer.samples),
         layers,
+        ..DissectedCall::default()
     }
 }
 
@@ -282,6 +283,34 @@ fn a_call_with_too_few_samples_says_so_in_its_own_row() {
     assert!(line("exit_group").ends_with("   too few samples (4)"), "{text}");
     assert!(line("openat").ends_with('%'), "{text}");
     assert_eq!(text.matches("on-CPU  ").count(), 1, "{text}");
+}
+
+#[test]
+fn operations_of_rings_have_their_error_and_their_threads_are_in_the_sum() {
+    let mut record = record(30);
+    let residual = |text: &str| {
+        let line = text.lines().find(|line| line.trim().starts_with("residual")).unwrap();
+        line.split_ascii_whitespace().nth(1).unwrap().to_owned()
+    };
+    let before = residual(&anatomy(&record, &Style::default()));
+    let threads: u64 = record.trace.ledger.iter().map(|row| row.thread_ns).sum();
+    record.trace.ledger[0].worker_ns = 40_000_000;
+    record.calls.push(DissectedCall {
+        syscall: Some("ring:read".into()),
+        error_ns: 7_000_000,
+        ..dissected(None, vec![layer("VFS", 40, 0, &[("vfs_read", 40)])])
+    });
+    let text = anatomy(&record, &Style::default());
+    let words = |name: &str| {
+        let line = text.lines().find(|line| line.trim().starts_with(name)).unwrap();
+        line.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words("ring:read")[1..3], ["40.0", "7.0"], "{text}");
+    let whole = format!("{:.1}", (threads + 40_000_000) as f64 / 1e6);
+    assert!(words("thread time, with the CPU time of io_uring's").contains(&whole), "{text}");
+    assert_eq!(residual(&text), before, "{text}");
+    let page = looks::page_alone(&as_record(record));
+    assert!(page.contains("thread time, with the CPU time of io_uring&#39;s"), "{page}");
 }
 
 #[test]

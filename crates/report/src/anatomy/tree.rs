@@ -38,6 +38,8 @@ pub(super) struct CallNode {
     calls: usize,
     pub(super) on_cpu: u128,
     blocked: u128,
+    /// Squared, of time on CPUs that is no exact figure of the trace's.
+    error: f64,
     pub(super) samples: u128,
     /// By name; blocked time separately, by reason.
     pub(super) layers: BTreeMap<(String, Option<String>), Share>,
@@ -64,6 +66,7 @@ impl CallNode {
     fn add(&mut self, row: &DissectedCall) {
         self.on_cpu += u128::from(row.on_cpu_ns);
         self.blocked += u128::from(row.blocked_ns);
+        self.error += (row.error_ns as f64).powi(2);
         self.samples += u128::from(row.samples);
         for layer in &row.layers {
             if layer.on_cpu_ns > 0 {
@@ -90,6 +93,7 @@ impl CallNode {
         self.calls += 1;
         self.on_cpu += other.on_cpu;
         self.blocked += other.blocked;
+        self.error += other.error;
         self.samples += other.samples;
         for (key, share) in other.layers {
             let into = self.layers.entry(key).or_default();
@@ -111,7 +115,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     let sum = |part: fn(&LedgerRow) -> u64| {
         record.trace.ledger.iter().map(|row| u128::from(part(row))).sum::<u128>()
     };
-    let thread = sum(|row| row.thread_ns);
+    let (threads, workers) = (sum(|row| row.thread_ns), sum(|row| row.worker_ns));
+    let thread = threads + workers;
     let parts = parts(record);
     let shown: u128 = parts.iter().map(CallNode::ns).sum();
     let runnable = sum(|row| row.runnable_ns);
@@ -125,15 +130,19 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
         Column::text("", 1),
     ]);
     for part in &parts {
-        lines.part(page, &mut table, part);
+        lines.node(page, &mut table, part);
         for (name, ns) in callers(page, record, &part.name) {
             lines.plain(&mut table, &format!("  from {name}"), signed(ns), Ink::Dim);
         }
     }
+    let left_out = left_out(record);
+    if left_out > 0 {
+        lines.plain(&mut table, LEFT_OUT, signed(left_out), Ink::Plain);
+    }
     lines.plain(&mut table, "run queue delay", signed(runnable), Ink::Plain);
-    let residual = signed(thread) - signed(shown) - signed(runnable);
+    let residual = signed(thread) - signed(shown) - signed(left_out) - signed(runnable);
     lines.plain(&mut table, "residual", residual, Ink::Plain);
-    lines.plain(&mut table, "thread time", signed(thread), Ink::Bold);
+    lines.plain(&mut table, whole(workers), signed(thread), Ink::Bold);
     page.blank();
     table.print(page);
     let mut note = "± is the 95 % confidence interval; values without one are exact".to_owned();
@@ -141,6 +150,33 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
         note.push_str(". In user space, only the innermost function is known");
     }
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &note);
+}
+
+/// The name of the time of all threads, of which io_uring's own have such CPU time.
+pub(super) fn whole(workers: u128) -> &'static str {
+    match workers {
+        0 => "thread time",
+        _ => "thread time, with the CPU time of io_uring's",
+    }
+}
+
+/// The row of the calls that `--where` leaves out.
+pub(super) const LEFT_OUT: &str = "calls left out";
+
+/// The time of calls that `--where` leaves out, on a CPU and blocked: what the ledger has beyond the
+/// calls that are counted and the time outside calls.
+pub(super) fn left_out(record: &Anatomy) -> u128 {
+    if record.trace.view.r#where.is_empty() {
+        return 0;
+    }
+    let sum = |part: fn(&LedgerRow) -> u64| {
+        record.trace.ledger.iter().map(|row| u128::from(part(row))).sum::<u128>()
+    };
+    let calls = || record.calls.iter();
+    let in_calls = calls().filter(|row| row.syscall.is_some()).map(|row| u128::from(row.on_cpu_ns));
+    let blocked = calls().map(|row| u128::from(row.blocked_ns));
+    sum(|row| row.calls_on_cpu_ns).saturating_sub(in_calls.sum())
+        + sum(|row| row.blocked_ns).saturating_sub(blocked.sum())
 }
 
 /// By call, most time first.
@@ -195,19 +231,24 @@ impl Lines {
     }
 
     fn plain(&self, table: &mut Table<'_>, label: &str, ns: i128, ink: Ink) {
+        self.about(table, label, ns, 0.0, ink);
+    }
+
+    /// A row of a time that is known within an error.
+    fn about(&self, table: &mut Table<'_>, label: &str, ns: i128, error: f64, ink: Ink) {
         let cells = vec![
             label.to_owned(),
             fixed(ms(ns), self.decimals),
-            String::new(),
+            if error > 0.0 { fixed(error / 1e6, self.decimals) } else { String::new() },
             share(ns, self.whole),
             String::new(),
         ];
         table.push(Row { cells, ink, ..Row::default() });
     }
 
-    fn part(&self, page: &Page<'_>, table: &mut Table<'_>, part: &CallNode) {
+    fn node(&self, page: &Page<'_>, table: &mut Table<'_>, part: &CallNode) {
         let label = page.name(&part.name, 24);
-        self.plain(table, &label, signed(part.ns()), Ink::Bold);
+        self.about(table, &label, signed(part.ns()), part.error.sqrt(), Ink::Bold);
         let few = part.samples < u128::from(FEW);
         let unsplit = few && part.on_cpu > 0;
         if unsplit && part.blocked == 0 {

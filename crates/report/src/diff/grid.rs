@@ -8,6 +8,8 @@ use crate::table::{Column, Row, Table};
 pub(super) struct Grid {
     pub(super) id: &'static str,
     pub(super) title: String,
+    /// What it comes to, in a line.
+    pub(super) lead: Option<String>,
     pub(super) columns: &'static [Column<'static>],
     pub(super) rows: Vec<GridRow>,
     /// How many rows there are besides, and how to see them.
@@ -23,6 +25,9 @@ pub(super) struct GridRow {
 
 impl Grid {
     pub(super) fn print(self, page: &mut Page<'_>) {
+        if let Some(lead) = self.lead {
+            page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &lead);
+        }
         let mut table = Table::new(self.columns);
         for row in self.rows {
             table.push(Row { cells: row.cells, remarks: row.remarks, ink: row.ink });
@@ -42,7 +47,7 @@ impl Grid {
             let remarks = row.remarks.join(", ");
             sheet.push(row.cells.into_iter().chain([remarks]).map(Cell::text).collect());
         }
-        sheet.notes.extend(self.more);
+        sheet.notes.extend(self.lead.into_iter().chain(self.more));
         sheet.without_empty_columns()
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn equal(record: &Diff, view: DiffView) -> Vec<String> {
             DiffVerdict::BelowOverhead,
             "equal but for times that differ by less than the overhead of tracing",
         ),
+        (DiffVerdict::TimesDiffer, "equal but for times, which differ in any two runs"),
         (DiffVerdict::WithinSampling, "within the error of sampling"),
         (DiffVerdict::WithinNoise, "not different beyond noise"),
     ];
@@ -43,7 +44,18 @@ pub(super) fn equal(record: &Diff, view: DiffView) -> Vec<String> {
 /// The reach of the comparison.
 pub(super) fn grounds(record: &Diff) -> Vec<String> {
     let (a, b) = (record.a.sources.len(), record.b.sources.len());
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = record
+        .left_out
+        .iter()
+        .map(|one| format!("{} are not compared: {}", one.table, one.why))
+        .collect();
+    if record.rows_of_several() {
+        lines.push(
+            "… in a name is a number or random letters that each run draws anew; names that differ in \
+             nothing else are one row"
+                .to_owned(),
+        );
+    }
     if record.per_second {
         lines.push(
             "sums are per second of the watch: running processes were watched, or a command was not \

@@ -140,6 +140,7 @@ pub(super) fn totals(record: &Diff, view: DiffView) -> Grid {
     Grid {
         id: "totals",
         title: title.to_owned(),
+        lead: None,
         columns: TOTALS,
         rows: rows.collect(),
         more: None,

@@ -1,6 +1,6 @@
 //! The tables of what differs.
 
-use iotomy_record::{Delta, Diff, DiffRow, DiffSideName, DiffVerdict};
+use iotomy_record::{Diff, DiffRow, DiffSideName, DiffVerdict};
 
 use super::grid::{Grid, GridRow};
 use super::headline::signed;
@@ -11,12 +11,6 @@ use crate::table::Column;
 
 /// Columns a name may take.
 const NAME: usize = 60;
-
-/// Calls of either side that quantiles take: a p99 of fewer is their maximum.
-const ENOUGH: f64 = 100.0;
-
-/// Quantiles whose ratio is within this may be of equal times: each is within 2.6 % of the truth.
-const SAME_BUCKET: f64 = 1.052;
 
 const PROGRAMS: &[Column<'static>] = &[
     Column::text("program", 11),
@@ -42,39 +36,6 @@ const CALLS: &[Column<'static>] = &[
     Column::number("mean", "A µs", 3),
     Column::number("mean", "B µs", 4),
     Column::text("beyond noise", 2),
-];
-
-const TIMES: &[Column<'static>] = &[
-    Column::text("call", 11),
-    Column::text("time", 10),
-    Column::number("p50", "A µs", 8),
-    Column::number("p50", "B µs", 8),
-    Column::number("p99", "A µs", 9),
-    Column::number("p99", "B µs", 9),
-    Column::number("max", "A µs", 7),
-    Column::number("max", "B µs", 7),
-];
-
-const FILES: &[Column<'static>] = &[
-    Column::text("file", 11).usually(44),
-    Column::number("reads", "A", 5),
-    Column::number("reads", "B", 6),
-    Column::number("read", "A", 7),
-    Column::number("read", "B", 8),
-    Column::number("writes", "A", 3),
-    Column::number("writes", "B", 4),
-    Column::number("written", "A", 7),
-    Column::number("written", "B", 8),
-    Column::number("mapped", "A", 1),
-    Column::number("mapped", "B", 1),
-];
-
-const PATHS: &[Column<'static>] = &[
-    Column::text("path", 11).usually(44),
-    Column::text("call", 10),
-    Column::number("calls", "A", 8),
-    Column::number("calls", "B", 9),
-    Column::number("B − A", "ms", 7),
 ];
 
 const LAYERS: &[Column<'static>] = &[
@@ -128,79 +89,6 @@ pub(super) fn calls(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Gr
     }))
 }
 
-/// Quantiles that differ, of the calls that are shown.
-pub(super) fn times(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
-    let seconds = |walls: &[u64]| match record.per_second {
-        true => walls.iter().copied().min().unwrap_or(0) as f64 / 1e9,
-        false => 1.0,
-    };
-    let (a, b) = (seconds(&record.a.wall_ns), seconds(&record.b.wall_ns));
-    let is_enough = |row: &&&DiffRow| {
-        let of = |delta: &Delta| {
-            delta.a.unwrap_or(0.0) * a >= ENOUGH && delta.b.unwrap_or(0.0) * b >= ENOUGH
-        };
-        row.measure("calls").is_some_and(of)
-    };
-    let mut rows = Vec::new();
-    let calls = shown(&record.calls, view);
-    for row in calls.iter().filter(is_enough).take(view.rows()) {
-        let mut name = call_name(page, record, row);
-        for (kind, names) in [
-            ("wall", ["wall_p50_ns", "wall_p99_ns", "wall_max_ns"]),
-            ("on-CPU", ["on_cpu_p50_ns", "on_cpu_p99_ns", "on_cpu_max_ns"]),
-            ("blocked", ["blocked_p50_ns", "blocked_p99_ns", "blocked_max_ns"]),
-        ] {
-            if !names[..2].iter().any(|name| row.measure(name).is_some_and(is_apart)) {
-                continue;
-            }
-            let mut cells = vec![std::mem::take(&mut name), kind.to_owned()];
-            for name in names {
-                cells.extend(pair(row, name, |ns| figure(ns / 1e3)));
-            }
-            rows.push(GridRow { cells, remarks: Vec::new(), ink: Ink::Plain });
-        }
-    }
-    Some(Grid {
-        id: "times",
-        title: "how long a call took".to_owned(),
-        columns: TIMES,
-        rows,
-        more: None,
-    })
-}
-
-/// Whether two quantiles differ by more than their buckets are wide.
-fn is_apart(delta: &Delta) -> bool {
-    let (Some(a), Some(b)) = (delta.a, delta.b) else { return false };
-    let (low, high) = (a.min(b), a.max(b));
-    delta.beyond_noise != Some(false) && high > low * SAME_BUCKET
-}
-
-pub(super) fn files(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
-    let size = |n: f64| if n > 0.0 { bytes(n as u128) } else { String::new() };
-    let count = |n: f64| if n > 0.0 { three_digits(n) } else { String::new() };
-    Some(grid("files", "files, by difference of bytes", FILES, &record.files, view, |row| {
-        let mut cells = vec![page.name(&row.name, NAME)];
-        cells.extend(pair(row, "read_calls", count));
-        cells.extend(pair(row, "read_bytes", size));
-        cells.extend(pair(row, "write_calls", count));
-        cells.extend(pair(row, "write_bytes", size));
-        cells.extend(pair(row, "mapped_bytes", size));
-        (cells, only_in(row).into_iter().collect())
-    }))
-}
-
-pub(super) fn paths(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
-    let decimals = decimals(&record.paths, &["wall_ns"]);
-    let title = "paths, by difference of time";
-    Some(grid("paths", title, PATHS, &record.paths, view, |row| {
-        let mut cells = vec![page.name(&row.name, NAME), page.name(&row.of, 40)];
-        cells.extend(pair(row, "calls", three_digits));
-        cells.push(signed(row.delta("wall_ns"), |ns| ms(ns, decimals)));
-        (cells, only_in(row).into_iter().collect())
-    }))
-}
-
 pub(super) fn layers(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
     let decimals = decimals(&record.layers, &["on_cpu_ns", "blocked_ns"]);
     Some(grid("layers", "layers, by difference of time", LAYERS, &record.layers, view, |row| {
@@ -231,7 +119,7 @@ fn sampled(row: &DiffRow, decimals: usize) -> Vec<String> {
     cells
 }
 
-fn grid(
+pub(super) fn grid(
     id: &'static str,
     title: &str,
     columns: &'static [Column<'static>],
@@ -256,10 +144,10 @@ fn grid(
         };
         format!("{} more{time} (--top {})", rest.len(), shown.len())
     });
-    Grid { id, title: title.to_owned(), columns, rows, more }
+    Grid { id, title: title.to_owned(), lead: None, columns, rows, more }
 }
 
-fn call_name(page: &Page<'_>, record: &Diff, row: &DiffRow) -> String {
+pub(super) fn call_name(page: &Page<'_>, record: &Diff, row: &DiffRow) -> String {
     let name = page.name(&row.name, 28);
     match record.programs.len() {
         0 | 1 => name,
@@ -272,12 +160,7 @@ fn call_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
     let mut remarks: Vec<String> = only_in(row).into_iter().collect();
     let both =
         |name: &str| row.measure(name).map(|one| (one.a.unwrap_or(0.0), one.b.unwrap_or(0.0)));
-    for (kind, ends) in &row.error_kinds {
-        let [a, b] = ends.map(three_digits);
-        if a != b {
-            remarks.push(format!("{} {a} → {b}", page.name(kind, 24)));
-        }
-    }
+    remarks.extend(error_remarks(page, row));
     if let Some((a, b)) = both("bytes").filter(|(a, b)| a != b) {
         remarks.push(format!("{} → {}", bytes(a.max(0.0) as u128), bytes(b.max(0.0) as u128)));
     }
@@ -287,6 +170,31 @@ fn call_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
         remarks.push("time below the overhead of tracing".to_owned());
     }
     remarks
+}
+
+/// The errors whose numbers differ.
+pub(super) fn error_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for (kind, ends) in &row.error_kinds {
+        let [a, b] = ends.map(three_digits);
+        if a != b {
+            remarks.push(format!("{} {a} → {b}", page.name(kind, 24)));
+        }
+    }
+    remarks
+}
+
+/// Which side alone has it, and what it stands for.
+pub(super) fn remarks(row: &DiffRow) -> Vec<String> {
+    let names = row.names.map(|counts| {
+        // Each side has one, and another than the other has.
+        if counts == [1.0, 1.0] {
+            return "names differ".to_owned();
+        }
+        let [a, b] = counts.map(three_digits);
+        format!("{a} → {b} names")
+    });
+    only_in(row).into_iter().chain(names).collect()
 }
 
 fn only_in(row: &DiffRow) -> Option<String> {
@@ -308,18 +216,18 @@ fn noise(row: &DiffRow, names: &[&str]) -> String {
 }
 
 /// The values of both sides.
-fn pair(row: &DiffRow, name: &str, text: impl Fn(f64) -> String) -> [String; 2] {
+pub(super) fn pair(row: &DiffRow, name: &str, text: impl Fn(f64) -> String) -> [String; 2] {
     let delta = row.measure(name);
     let one = |value: Option<f64>| value.map_or_else(String::new, &text);
     [one(delta.and_then(|delta| delta.a)), one(delta.and_then(|delta| delta.b))]
 }
 
-fn ms(ns: f64, decimals: usize) -> String {
+pub(super) fn ms(ns: f64, decimals: usize) -> String {
     fixed(ns / 1e6, decimals)
 }
 
 /// The decimals of a table in ms.
-fn decimals(rows: &[DiffRow], names: &[&str]) -> usize {
+pub(super) fn decimals(rows: &[DiffRow], names: &[&str]) -> usize {
     let values = rows.iter().flat_map(|row| names.iter().filter_map(|name| row.measure(name)));
     let largest = values.flat_map(|delta| [delta.a, delta.b]).flatten().fold(0.0, f64::max);
     decimals_for(largest / 1e6)

@@ -1,5 +1,6 @@
 use iotomy_record::{
-    Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, Difference, FindingRuns,
+    Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, Difference, FindingRuns, LeftOut,
+    SlowCalls, Waker, WholeCall,
 };
 
 use super::*;
@@ -23,6 +24,7 @@ fn call(name: &str, calls: [f64; 2], wall: [f64; 2], verdict: DiffVerdict) -> Di
             delta("mean_ns", mean(0), mean(1)),
             delta("wall_p50_ns", mean(0), mean(1)),
             delta("wall_p99_ns", 3.0 * mean(0), 3.0 * mean(1)),
+            delta("wall_p999_ns", 5.0 * mean(0), 5.0 * mean(1)),
             delta("wall_max_ns", 9.0 * mean(0), 9.0 * mean(1)),
         ],
         ..DiffRow::default()
@@ -36,6 +38,40 @@ fn side(name: &str, runs: usize) -> DiffSide {
         started: vec!["2026-01-02T03:04:05.6Z".into(); runs],
         wall_ns: vec![12_300_000; runs],
         ..DiffSide::default()
+    }
+}
+
+fn path(name: &str, of: &str, calls: [f64; 2], wall: f64, verdict: DiffVerdict) -> DiffRow {
+    DiffRow {
+        name: name.into(),
+        of: of.into(),
+        verdict,
+        only_in: match calls {
+            [0.0, _] => Some(DiffSideName::B),
+            [_, 0.0] => Some(DiffSideName::A),
+            _ => None,
+        },
+        measures: vec![
+            delta("calls", calls[0], calls[1]),
+            delta("wall_ns", 0.0f64.max(-wall), 0.0f64.max(wall)),
+        ],
+        ..DiffRow::default()
+    }
+}
+
+fn slow() -> WholeCall {
+    WholeCall {
+        pid: 7,
+        exec: "git".into(),
+        tid: 7,
+        syscall: "fsync".into(),
+        arguments: vec![5],
+        path: Some("/repo/.git/index\u{202e}".into()),
+        wall_ns: 3_000_000,
+        on_cpu_ns: Some(100_000),
+        blocked_ns: Some(2_900_000),
+        woken_by: Some(Waker { thread: "kworker".into(), tid: 9, ..Waker::default() }),
+        ..WholeCall::default()
     }
 }
 
@@ -90,12 +126,94 @@ fn two_runs() -> Diff {
             ],
             ..DiffRow::default()
         }],
-        paths: vec![DiffRow {
-            name: "/etc/gitconfig".into(),
-            of: "newfstatat ENOENT".into(),
+        peers: vec![
+            DiffRow {
+                name: "tcp 10.0.0.5:5432".into(),
+                verdict: DiffVerdict::Differs,
+                measures: vec![
+                    delta("connections", 4.0, 1.0),
+                    delta("read_calls", 40.0, 10.0),
+                    delta("read_bytes", 9e3, 2e3),
+                    delta("write_calls", 40.0, 10.0),
+                    delta("write_bytes", 4e4, 1e4),
+                    delta("opened", 4.0, 1.0),
+                    delta("closed", 4.0, 0.0),
+                    delta("errors", 0.0, 3.0),
+                    delta("unfinished", 0.0, 5.0),
+                    delta("retransmits", 2.0, 14.0),
+                    delta("connect_mean_ns", 45e3, 1.2e6),
+                    delta("rtt_mean_ns", 80e3, 900e3),
+                ],
+                error_kinds: [("ECONNREFUSED".to_owned(), [0.0, 3.0])].into(),
+                ..DiffRow::default()
+            },
+            DiffRow {
+                name: "tcp 10.0.0.2 (port 80 here)".into(),
+                verdict: DiffVerdict::Differs,
+                measures: vec![
+                    delta("connections", 1.0, 2.0),
+                    delta("read_calls", 10.0, 20.0),
+                    delta("read_bytes", 1e3, 2e3),
+                    delta("write_calls", 10.0, 20.0),
+                    delta("write_bytes", 1e5, 2e5),
+                ],
+                ..DiffRow::default()
+            },
+        ],
+        paths: vec![
+            path("/etc/gitconfig", "newfstatat ENOENT", [0.0, 505.0], 1.2e6, DiffVerdict::Differs),
+            path("/repo/.git/index", "openat ok", [2.0, 0.0], -5e4, DiffVerdict::Differs),
+            path("/repo/.git/index", "openat EACCES", [0.0, 2.0], 4e4, DiffVerdict::Differs),
+            path("/repo/.git/HEAD", "openat ok", [2.0, 3.0], 3e4, DiffVerdict::Differs),
+            path("/etc/passwd", "openat ok", [1.0, 1.0], 2e4, DiffVerdict::TimesDiffer),
+            DiffRow {
+                names: Some([12.0, 9.0]),
+                ..path("/tmp/….tmp", "openat ok", [12.0, 9.0], -1e4, DiffVerdict::Differs)
+            },
+        ],
+        by: vec!["call".into(), "bytes".into()],
+        groups: vec![DiffRow {
+            name: "read, 512…1023".into(),
             verdict: DiffVerdict::Differs,
-            only_in: Some(DiffSideName::B),
-            measures: vec![delta("calls", 0.0, 505.0), delta("wall_ns", 0.0, 1.2e6)],
+            measures: vec![
+                delta("calls", 10.0, 30.0),
+                delta("errors", 0.0, 1.0),
+                delta("bytes", 8e3, 2e4),
+                delta("wall_ns", 1e6, 3e6),
+                delta("mean_ns", 1e5, 1e5),
+            ],
+            ..DiffRow::default()
+        }],
+        ring_operations: vec![DiffRow {
+            program: "git".into(),
+            name: "read".into(),
+            verdict: DiffVerdict::Differs,
+            measures: vec![
+                delta("submitted", 1_000.0, 1_000.0),
+                delta("bytes", 4e6, 4e6),
+                delta("inline", 1_000.0, 0.0),
+                delta("worker", 0.0, 1_000.0),
+                delta("overflows", 0.0, 3.0),
+                delta("wall_ns", 2e6, 9e7),
+                delta("mean_ns", 2e3, 9e4),
+                delta("wall_p50_ns", 1.9e3, 8e4),
+                delta("wall_p99_ns", 4e3, 2e5),
+                delta("wall_max_ns", 3e4, 1e6),
+            ],
+            error_kinds: [("EIO".to_owned(), [0.0, 2.0])].into(),
+            ..DiffRow::default()
+        }],
+        threads: vec![DiffRow {
+            program: "git".into(),
+            name: "preload".into(),
+            verdict: DiffVerdict::Differs,
+            measures: vec![
+                delta("threads", 2.0, 4.0),
+                delta("calls", 10.0, 4_000.0),
+                delta("on_cpu_ns", 1e6, 2e7),
+                delta("blocked_ns", 0.0, 5e5),
+                delta("runnable_ns", 1e5, 2e5),
+            ],
             ..DiffRow::default()
         }],
         layers: Vec::new(),
@@ -109,6 +227,8 @@ fn two_runs() -> Diff {
             },
             FindingRuns { id: "cached".into(), text: "in memory".into(), a: 1, b: 1 },
         ],
+        slowest: SlowCalls { a: Vec::new(), b: vec![slow()] },
+        left_out: vec![LeftOut { table: "files", why: "A was traced without --files".into() }],
     }
 }
 
@@ -175,6 +295,16 @@ fn all_rows_are_shown_on_request_and_sorted_as_wanted() {
     let by = |sort| DiffView { sort: Some(sort), ..view };
     assert_eq!(names(by(SortKey::Name)), ["fsync", "newfstatat", "read"]);
     assert_eq!(names(by(SortKey::Calls)), ["newfstatat", "fsync", "read"]);
+}
+
+#[test]
+fn our_signs_have_their_ascii() {
+    let style = Style { unicode: false, ..Style::default() };
+    let text = diff(&two_runs(), DiffView::default(), &style);
+    assert!(text.is_ascii(), "{text}");
+    for says in ["/tmp/....tmp", "openat ok -> EACCES", "read, 512...1023", "12 -> 9 names"] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
 }
 
 #[test]

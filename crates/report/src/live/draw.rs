@@ -3,18 +3,22 @@
 //!
 //! Computed by `take` in `crates/observe/src/bpf/snapshot.rs`.
 
-use iotomy_record::{FileUse, SortKey};
+use std::cmp::Ordering;
+
+use iotomy_record::{FileKind, FileUse, SortKey};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
 
-use super::rows::{CALLS, Column, FILES, PROCESSES, Row, SnapshotDelta, USERS, rate, shown};
+use super::peer_rows::{BY, ERRORS, OF_CONNECTIONS};
+use super::ring_rows::submitted;
+use super::rows::{Row, SnapshotDelta, rate, shown, specs};
 use super::screen::{Opened, Screen, Setting, Tab};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
-use crate::trace::images::{CallSum, Ledger, label};
+use crate::trace::images::{CallSum, Ledger};
 use crate::trace::ledger::{LedgerEntry, parts, print_parts};
 
 /// The smallest screen there is room on.
@@ -32,9 +36,9 @@ const HELP: [(&str, &str); 13] = [
     ("q", "close the view; a command runs on, otherwise the watch ends"),
     ("Ctrl-C", "interrupt the command, or end the watch"),
     ("p, space", "pause the display; counting continues"),
-    ("1 2 3, Tab", "calls, files, processes"),
+    ("1 … 5, Tab", "calls, files, processes, peers, ring operations"),
     ("↑ ↓ k j, PgUp…", "select a row; Home and End"),
-    ("Enter", "open the process or file; Esc or Backspace goes back"),
+    ("Enter", "open the process, file or peer; Esc or Backspace goes back"),
     ("s", "save the counts so far as a record in the current directory"),
     ("← →, < >", "sort by the column before, the next column"),
     ("r", "reverse the order"),
@@ -141,6 +145,8 @@ impl Screen {
         if self.is_paused {
             right = format!("PAUSED · {right}");
         }
+        // Without a command, the subject has it.
+        let pid = pid.filter(|_| self.setting.is_command);
         let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));
         let width = page.width();
         let room = width.saturating_sub(columns(&right) + columns(&pid) + 4);
@@ -167,8 +173,10 @@ impl Screen {
         if self.pause.as_secs() > 1 {
             parts.push(format!("every {} s", self.pause.as_secs()));
         }
-        if self.now.lost > 0 {
-            parts.push(format!("{} lost", thousands(self.now.lost.into())));
+        let lost = self.now.lost.saturating_add(self.now.lost_connections);
+        let lost = lost.saturating_add(self.now.lost_requests);
+        if lost > 0 {
+            parts.push(format!("{} lost", thousands(lost.into())));
         }
         parts.push(format!("{} calls/s", rate(between.a_second(new.calls))));
         parts.push(format!("{}/s", bytes(between.a_second(new.bytes).round() as u128)));
@@ -176,13 +184,17 @@ impl Screen {
             let errors = rate(between.a_second(new.errors));
             parts.push(format!("{errors} errors/s"));
         }
+        let requests = submitted(between.rings_now).saturating_sub(submitted(between.rings_before));
+        if requests > 0 {
+            parts.push(format!("{} ring operations/s", rate(between.a_second(requests.into()))));
+        }
         if between.has_ended {
             parts.push("it has ended".into());
         } else {
             parts.push(counted(between.threads.into(), "thread", "threads"));
         }
         parts.push(format!("total {} calls, {}", thousands(total.calls), bytes(total.bytes)));
-        let look = if self.now.lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
+        let look = if lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
         let mut line = format!(" {}", parts[0]);
         for part in &parts[1..] {
             if columns(&line) + columns(part) + 3 <= canvas.buffer.area.width.into() {
@@ -231,18 +243,26 @@ impl Screen {
             Tab::Calls => between.call_rows(page),
             Tab::Files => between.file_rows(page),
             Tab::Processes => between.process_rows(page),
+            Tab::Peers => between.peer_rows(page),
+            Tab::Rings => between.ring_rows(page),
             Tab::Users => between.user_rows(page),
+            Tab::Connections => between.connection_rows(page),
         };
         let wanted = self.filter.to_lowercase();
         rows.retain(|row| row.cells[0].to_lowercase().contains(&wanted));
         let column = self.sort().column;
-        let is_text = is_text(self.tab, column);
+        let is_text = is_text(self.tab, column) && !has_key(self.tab, column);
         rows.sort_by(|a, b| {
             let by_name = a.cells[0].cmp(&b.cells[0]);
             if is_text {
                 a.cells[column].cmp(&b.cells[column]).then(by_name)
             } else {
-                b.keys[column].total_cmp(&a.keys[column]).then(by_name)
+                // One that refuses moves no bytes, and is not to be missed.
+                let by_errors = match self.tab {
+                    Tab::Peers => b.keys[ERRORS].total_cmp(&a.keys[ERRORS]),
+                    _ => Ordering::Equal,
+                };
+                b.keys[column].total_cmp(&a.keys[column]).then(by_errors).then(by_name)
             }
         });
         if self.sort().is_reversed {
@@ -291,7 +311,9 @@ impl Screen {
             };
             // A column that the observer cannot fill is not shown.
             let is_split = SPLIT.contains(&name) && self.now.ledger.is_none();
-            if is_split { column } else { column.at_least(width) }
+            let is_not_counted =
+                self.tab == Tab::Peers && OF_CONNECTIONS.contains(&i) && !self.setting.connections;
+            if is_split || is_not_counted { column } else { column.at_least(width) }
         });
         let mut table = Table::new(&layout.collect::<Vec<_>>());
         let is_empty = rows.is_empty();
@@ -320,29 +342,50 @@ impl Screen {
         match self.tab {
             _ if !self.filter.is_empty() => "no name matches (Esc shows all)",
             Tab::Files if !self.setting.files => "files of the whole machine need --files",
+            Tab::Peers if !self.setting.files => "peers of the whole machine need --peers",
+            Tab::Peers if self.has_unknown_sockets() => {
+                "the other ends of sockets are not known to this observer"
+            }
+            Tab::Peers => "no counted call has moved bytes through a socket or a pipe",
+            Tab::Rings if !self.setting.rings => "ring operations are not watched",
+            Tab::Rings => "no request of a ring has been submitted",
             Tab::Users => "no process that is alive has read, written or mapped it",
+            Tab::Connections if matches!(self.opened(), Some(Opened::Peer { path, .. }) if path.is_empty()) => {
+                "no counted call has moved bytes through a connection to it"
+            }
+            Tab::Connections => "no connection of it is known any more",
             Tab::Files if self.opened().is_some() => "no file in use",
             _ => "nothing yet",
         }
+    }
+
+    fn has_unknown_sockets(&self) -> bool {
+        self.now.files.iter().any(|file| file.kind == FileKind::Socket && file.socket.is_none())
     }
 
     /// The tables, the selected one, and its visible part.
     fn draw_tabs(&self, canvas: &mut Canvas, page: &Page<'_>, rows: usize, room: usize) {
         let mut x = 1;
         if let Some(opened) = self.opened() {
-            let room = page.width().saturating_sub(24).max(16);
+            let tabs: usize = self.tabs().iter().map(|tab| tab.name().len() + 2).sum();
+            let room = page.width().saturating_sub(tabs + 3).max(8);
             let name = match opened {
-                Opened::Process { pid, exec, .. } => label(page, exec, *pid),
+                Opened::Process { pid, exec, .. } => {
+                    let pid = format!(" ({pid})");
+                    let name = page.name(exec, room.saturating_sub(pid.len()).clamp(4, 24));
+                    format!("{name}{pid}")
+                }
                 Opened::File { kind, path } => {
                     let is_it = |file: &&FileUse| (file.kind, &file.path) == (*kind, path);
                     let file = self.now.files.iter().find(is_it);
                     page.name(&file.map_or(path.into(), shown), room)
                 }
+                Opened::Peer { name, .. } => page.name(name, room),
             };
             canvas.at(x, &name, BOLD);
             x += columns(&name) + 1;
         }
-        for tab in self.tabs().iter().copied() {
+        for tab in self.tabs() {
             let is_shown = tab == self.tab;
             let name =
                 if is_shown { format!("[{}]", tab.name()) } else { format!(" {} ", tab.name()) };
@@ -424,17 +467,17 @@ impl Screen {
     }
 }
 
-fn specs(tab: Tab) -> &'static [Column] {
-    match tab {
-        Tab::Calls => &CALLS,
-        Tab::Files => &FILES,
-        Tab::Processes => &PROCESSES,
-        Tab::Users => &USERS,
-    }
+fn is_text(tab: Tab, column: usize) -> bool {
+    column == 0
+        || matches!(
+            (tab, column),
+            (Tab::Files | Tab::Connections, 1) | (Tab::Processes, 9) | (Tab::Peers, ERRORS | BY)
+        )
 }
 
-fn is_text(tab: Tab, column: usize) -> bool {
-    column == 0 || matches!((tab, column), (Tab::Files, 1) | (Tab::Processes, 9))
+/// Whether a column of texts is sorted by what they count.
+fn has_key(tab: Tab, column: usize) -> bool {
+    (tab, column) == (Tab::Peers, ERRORS)
 }
 
 /// Hours, minutes and seconds.

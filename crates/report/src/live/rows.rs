@@ -3,18 +3,24 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey, Times};
+use iotomy_record::{
+    Call, ConnectionCounts, FileKind, FileUse, LedgerRow, ProcessCounts, RingOperation, Snapshot,
+    SortKey, Times,
+};
 
-use super::screen::{Opened, Screen};
+use super::peer_rows::{CONNECTIONS, PEERS};
+use super::ring_rows::RINGS;
+use super::screen::{Opened, Screen, Tab};
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
+use crate::peers::PeerNames;
 use crate::trace::images::{CallSum, label};
 
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
 
 pub(super) const CALLS: [Column; 16] = [
-    ("call", "", 16, 16),
+    ("call", "", 16, 14),
     ("calls", "/s", 15, 9),
     ("errors", "/s", 9, 6),
     ("bytes", "/s", 13, 8),
@@ -70,6 +76,19 @@ pub(super) const USERS: [Column; 9] = [
     ("mapped", "in all", 2, 8),
 ];
 
+/// The columns of a table.
+pub(super) fn specs(tab: Tab) -> &'static [Column] {
+    match tab {
+        Tab::Calls => &CALLS,
+        Tab::Files => &FILES,
+        Tab::Processes => &PROCESSES,
+        Tab::Peers => &PEERS,
+        Tab::Rings => &RINGS,
+        Tab::Users => &USERS,
+        Tab::Connections => &CONNECTIONS,
+    }
+}
+
 /// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -77,6 +96,8 @@ pub(super) enum Subject {
     File(FileKind, String),
     /// Its id, and the name that users know it by.
     Process(u32, String),
+    Peer(String),
+    RingOperation(String),
 }
 
 /// A row: its cells, and their sort keys.
@@ -87,17 +108,17 @@ pub(super) struct Row {
 }
 
 impl Row {
-    fn new(subject: Subject, name: String) -> Self {
+    pub(super) fn new(subject: Subject, name: String) -> Self {
         Self { subject, cells: vec![name], keys: vec![0.0] }
     }
 
     /// A cell that is empty if there is nothing to show.
-    fn cell(&mut self, key: f64, text: impl FnOnce(f64) -> String) {
+    pub(super) fn cell(&mut self, key: f64, text: impl FnOnce(f64) -> String) {
         self.cells.push(if key > 0.0 { text(key) } else { String::new() });
         self.keys.push(key);
     }
 
-    fn text(&mut self, text: String) {
+    pub(super) fn text(&mut self, text: String) {
         self.cells.push(text);
         self.keys.push(0.0);
     }
@@ -116,7 +137,7 @@ pub(super) fn rate(x: f64) -> String {
     if x >= 99.5 { thousands(x.round() as u128) } else { figure(x) }
 }
 
-fn size(x: f64) -> String {
+pub(super) fn size(x: f64) -> String {
     bytes(x.round() as u128)
 }
 
@@ -124,23 +145,28 @@ fn per_cent(x: f64) -> String {
     format!("{x:.1}")
 }
 
-fn count(x: f64) -> String {
+pub(super) fn count(x: f64) -> String {
     thousands(x as u128)
 }
 
 /// The difference between the two snapshots of a screen.
 pub(super) struct SnapshotDelta<'a> {
-    before: &'a Snapshot,
-    now: &'a Snapshot,
-    /// The calls and the ledger of all, or of the process that is open.
+    pub(super) before: &'a Snapshot,
+    pub(super) now: &'a Snapshot,
+    /// The calls, the connections, the ring operations and the ledger of all, or of the process that is open.
     pub(super) calls_before: &'a [Call],
     pub(super) calls_now: &'a [Call],
+    pub(super) connections_before: &'a [ConnectionCounts],
+    pub(super) connections_now: &'a [ConnectionCounts],
+    pub(super) rings_before: &'a [RingOperation],
+    pub(super) rings_now: &'a [RingOperation],
     pub(super) ledger_before: Option<&'a LedgerRow>,
     pub(super) ledger_now: Option<&'a LedgerRow>,
     pub(super) threads: u64,
     /// Whether that process has ended.
     pub(super) has_ended: bool,
     opened: Option<&'a Opened>,
+    pub(super) peers: &'a PeerNames,
     seconds: f64,
 }
 
@@ -154,11 +180,16 @@ impl<'a> SnapshotDelta<'a> {
             now,
             calls_before: &before.calls,
             calls_now: &now.calls,
+            connections_before: &before.connections,
+            connections_now: &now.connections,
+            rings_before: &before.ring_operations,
+            rings_now: &now.ring_operations,
             ledger_before: before.ledger.as_ref(),
             ledger_now: now.ledger.as_ref(),
             threads: now.threads,
             has_ended: false,
             opened,
+            peers: &screen.peers,
             // Before the first snapshot there is nothing to divide either.
             seconds: if ns == 0 { 1.0 } else { ns as f64 / 1e9 },
         };
@@ -169,6 +200,10 @@ impl<'a> SnapshotDelta<'a> {
             let earlier = if listed(now).is_some() { listed(before) } else { found };
             between.calls_before = earlier.map_or(&[], |one| &one.calls);
             between.calls_now = found.map_or(&[], |one| &one.calls);
+            between.connections_before = earlier.map_or(&[], |one| &one.connections);
+            between.connections_now = found.map_or(&[], |one| &one.connections);
+            between.rings_before = earlier.map_or(&[], |one| &one.ring_operations);
+            between.rings_now = found.map_or(&[], |one| &one.ring_operations);
             between.ledger_before = earlier.and_then(|one| one.ledger.as_ref());
             between.ledger_now = found.and_then(|one| one.ledger.as_ref());
             between.threads = listed(now).map_or(0, |one| one.threads.into());
@@ -243,11 +278,14 @@ impl<'a> SnapshotDelta<'a> {
         self.calls(SortKey::Wall).into_iter().map(row).collect()
     }
 
-    /// The files of all, or those of the process that is open.
-    fn files(&self, of: &'a Snapshot) -> Vec<&'a FileUse> {
+    /// The files of all, or those of the process or the peer that is open.
+    pub(super) fn files(&self, of: &'a Snapshot) -> Vec<&'a FileUse> {
         match self.opened {
             Some(Opened::Process { pid, exec, .. }) => {
                 of.uses.iter().filter(|one| (one.pid, &one.exec) == (*pid, exec)).collect()
+            }
+            Some(Opened::Peer { name, .. }) => {
+                of.files.iter().filter(|one| self.leads_to(name, one)).collect()
             }
             _ => of.files.iter().collect(),
         }
@@ -274,18 +312,33 @@ impl<'a> SnapshotDelta<'a> {
         self.files(self.now).into_iter().map(row).collect()
     }
 
-    /// The processes that use the file that is open.
+    /// The processes that use the file, or the connections of the peer, that is open; by process.
+    fn users(&self, of: &'a Snapshot) -> BTreeMap<(u32, &'a str), FileUse> {
+        let is_its = |one: &&FileUse| match self.opened {
+            Some(Opened::File { kind, path }) => (one.kind, &one.path) == (*kind, path),
+            Some(Opened::Peer { name, .. }) => self.leads_to(name, one),
+            _ => false,
+        };
+        let mut users: BTreeMap<(u32, &str), FileUse> = BTreeMap::new();
+        for one in of.uses.iter().filter(is_its) {
+            let sum = users.entry((one.pid, &one.exec)).or_default();
+            sum.read_calls += one.read_calls;
+            sum.read_bytes = sum.read_bytes.saturating_add(one.read_bytes);
+            sum.write_calls += one.write_calls;
+            sum.write_bytes = sum.write_bytes.saturating_add(one.write_bytes);
+            sum.map_calls += one.map_calls;
+            sum.mapped_bytes = sum.mapped_bytes.saturating_add(one.mapped_bytes);
+        }
+        users
+    }
+
     pub(super) fn user_rows(&self, page: &Page<'_>) -> Vec<Row> {
-        let Some(Opened::File { kind, path }) = self.opened else { return Vec::new() };
-        let of_file =
-            |of: &'a Snapshot| of.uses.iter().filter(|one| (one.kind, &one.path) == (*kind, path));
         let none = FileUse::default();
-        let before: HashMap<_, _> =
-            of_file(self.before).map(|one| ((one.pid, &one.exec), one)).collect();
-        let row = |one: &FileUse| {
-            let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
-            let subject = Subject::Process(one.pid, one.exec.clone());
-            let mut row = Row::new(subject, label(page, &one.exec, one.pid));
+        let before = self.users(self.before);
+        let row = |((pid, exec), one): ((u32, &str), FileUse)| {
+            let old = before.get(&(pid, exec)).unwrap_or(&none);
+            let subject = Subject::Process(pid, exec.to_owned());
+            let mut row = Row::new(subject, label(page, exec, pid));
             row.cell(self.more(one.read_calls, old.read_calls), rate);
             row.cell(self.more(one.read_bytes, old.read_bytes), size);
             row.cell(self.more(one.write_calls, old.write_calls), rate);
@@ -296,7 +349,7 @@ impl<'a> SnapshotDelta<'a> {
             row.cell(one.mapped_bytes as f64, size);
             row
         };
-        of_file(self.now).map(row).collect()
+        self.users(self.now).into_iter().map(row).collect()
     }
 
     pub(super) fn process_rows(&self, page: &Page<'_>) -> Vec<Row> {

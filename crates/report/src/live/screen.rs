@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use iotomy_record::{FileKind, ImageCounts, Snapshot};
+use iotomy_record::{FileKind, FileUse, ImageCounts, Snapshot};
 
 use super::output::Output;
 use super::rows::Subject;
 use crate::Style;
 use crate::page::Page;
+use crate::peers::PeerNames;
 
 /// Settings that stay the same while the screen is up.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,10 @@ pub struct Setting {
     pub times_inflated: bool,
     /// Whether files are counted.
     pub files: bool,
+    /// Whether connections are counted.
+    pub connections: bool,
+    /// Whether ring operations are counted.
+    pub rings: bool,
     /// Whether a command was started, whose output and end are shown.
     pub is_command: bool,
     /// Whether to use colours.
@@ -98,37 +103,53 @@ pub(super) enum Tab {
     Calls,
     Files,
     Processes,
-    /// The processes of the file that is open.
+    Peers,
+    /// Once there are ring operations.
+    Rings,
+    /// The processes of the file or peer that is open.
     Users,
+    /// The connections of the peer that is open.
+    Connections,
 }
 
 /// What is shown alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Opened {
-    Process { pid: u32, exec: String, image: u32 },
-    File { kind: FileKind, path: String },
+    Process {
+        pid: u32,
+        exec: String,
+        image: u32,
+    },
+    File {
+        kind: FileKind,
+        path: String,
+    },
+    /// Its name now, and the path of one of its connections: more of them may change the name.
+    Peer {
+        name: String,
+        path: String,
+    },
 }
 
 impl Tab {
-    pub(super) const ALL: [Self; 3] = [Self::Calls, Self::Files, Self::Processes];
+    /// Those that there are always.
+    pub(super) const ALL: [Self; 4] = [Self::Calls, Self::Files, Self::Processes, Self::Peers];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Calls => "calls",
             Self::Files => "files",
             Self::Processes => "processes",
+            Self::Peers => "peers",
+            Self::Rings => "rings",
             Self::Users => "used by",
+            Self::Connections => "connections",
         }
     }
 
     /// How many columns it has, the name's included.
     pub(super) fn columns(self) -> usize {
-        match self {
-            Self::Calls => super::rows::CALLS.len(),
-            Self::Files => super::rows::FILES.len(),
-            Self::Processes => super::rows::PROCESSES.len(),
-            Self::Users => super::rows::USERS.len(),
-        }
+        super::rows::specs(self).len()
     }
 }
 
@@ -150,7 +171,7 @@ pub struct Screen {
     /// Until the next snapshot.
     pub(super) pause: std::time::Duration,
     pub(super) tab: Tab,
-    pub(super) sorts: [Sort; 4],
+    pub(super) sorts: [Sort; 7],
     pub(super) is_paused: bool,
     /// Rows above the first shown.
     pub(super) skipped: usize,
@@ -162,6 +183,8 @@ pub struct Screen {
     pub(super) has_moved: bool,
     /// What is open, from the outside to the inside, and the tables from which it was opened.
     opened: Vec<(Opened, Tab)>,
+    /// What the sockets and pipes of the latest snapshot lead to.
+    pub(super) peers: PeerNames,
     /// Images that are in no recent snapshot: most have ended.
     past: BTreeMap<u32, ImageCounts>,
     /// Images that found no room there.
@@ -188,8 +211,8 @@ const FILTER: usize = 60;
 impl Screen {
     /// A screen without figures yet.
     pub fn new(setting: Setting) -> Self {
-        // By wall time, by bytes read, by calls, by bytes read.
-        let sorts = [4, 3, 2, 2].map(|column| Sort { column, is_reversed: false });
+        // By wall time, by bytes read, by calls, by calls, by requests, by bytes read, by bytes read.
+        let sorts = [4, 3, 2, 3, 1, 2, 3].map(|column| Sort { column, is_reversed: false });
         Self {
             setting,
             before: Snapshot::default(),
@@ -203,6 +226,7 @@ impl Screen {
             chosen: None,
             has_moved: false,
             opened: Vec::new(),
+            peers: PeerNames::default(),
             past: BTreeMap::new(),
             left_out: 0,
             filter: String::new(),
@@ -236,6 +260,7 @@ impl Screen {
                 let now = std::mem::replace(&mut self.now, snapshot);
                 let old = std::mem::replace(&mut self.before, now);
                 self.keep(old);
+                self.name_peers();
                 ScreenRequest::Redraw
             }
             Event::Output(bytes) => {
@@ -268,6 +293,8 @@ impl Screen {
             Key::Char('1') => self.go_to(Tab::Calls),
             Key::Char('2') => self.go_to(Tab::Files),
             Key::Char('3') => self.go_to(Tab::Processes),
+            Key::Char('4') => self.go_to(Tab::Peers),
+            Key::Char('5') => self.go_to(Tab::Rings),
             Key::Tab => self.turn(1),
             Key::BackTab => self.turn(self.tabs().len() - 1),
             Key::Char('>') | Key::Right => self.sort_on(1),
@@ -316,7 +343,29 @@ impl Screen {
             ..one.clone()
         });
         let images = images.collect();
-        Some((Snapshot { images, uses: Vec::new(), ..self.now.clone() }, self.left_out))
+        Some((Snapshot { images, ..self.now.clone() }, self.left_out))
+    }
+
+    /// Whether peers are shown, or what one consists of.
+    pub fn shows_peers(&self) -> bool {
+        let is_peer = |(opened, _): &(Opened, Tab)| matches!(opened, Opened::Peer { .. });
+        self.tab == Tab::Peers || self.opened.iter().any(is_peer)
+    }
+
+    /// Names the peers of a new snapshot. A process that has ended stays the end of its pipes.
+    fn name_peers(&mut self) {
+        let files = &self.now.files;
+        self.peers.set_sockets(files.iter());
+        self.peers.keep_pipes(files.iter());
+        let label = |one: &FileUse| format!("{} ({})", one.exec, one.pid);
+        self.peers.add_pipes(files.iter().chain(&self.now.uses), label);
+        for (opened, _) in &mut self.opened {
+            let Opened::Peer { name, path } = opened else { continue };
+            let member = files.iter().find(|file| file.path == *path);
+            if let Some(now) = member.and_then(|file| self.peers.name(file)) {
+                *name = now;
+            }
+        }
     }
 
     /// Keeps the images of an old snapshot that later ones do not have.
@@ -361,7 +410,14 @@ impl Screen {
                 (Opened::Process { pid, exec, image }, Tab::Calls)
             }
             Some(Subject::File(kind, path)) => (Opened::File { kind, path }, Tab::Users),
-            Some(Subject::Call(_)) | None => return,
+            Some(Subject::Peer(name)) => {
+                let is_its = |file: &&FileUse| self.peers.name(file).as_ref() == Some(&name);
+                // One that refuses has none.
+                let file = self.now.files.iter().find(is_its);
+                let path = file.map(|file| file.path.clone()).unwrap_or_default();
+                (Opened::Peer { name, path }, Tab::Connections)
+            }
+            Some(Subject::Call(_) | Subject::RingOperation(_)) | None => return,
         };
         if self.opened.len() < OPENED {
             self.opened.push((opened, self.tab));
@@ -376,17 +432,23 @@ impl Screen {
             self.chosen = Some(match opened {
                 Opened::Process { pid, exec, .. } => Subject::Process(pid, exec),
                 Opened::File { kind, path } => Subject::File(kind, path),
+                Opened::Peer { name, .. } => Subject::Peer(name),
             });
         }
     }
 
     /// The tables there are of what is open.
-    pub(super) fn tabs(&self) -> &'static [Tab] {
-        match self.opened() {
-            None => &Tab::ALL,
-            Some(Opened::Process { .. }) => &[Tab::Calls, Tab::Files],
-            Some(Opened::File { .. }) => &[Tab::Users],
+    pub(super) fn tabs(&self) -> Vec<Tab> {
+        let mut tabs = match self.opened() {
+            None => Tab::ALL.to_vec(),
+            Some(Opened::Process { .. }) => vec![Tab::Calls, Tab::Files, Tab::Peers],
+            Some(Opened::File { .. }) => return vec![Tab::Users],
+            Some(Opened::Peer { .. }) => return vec![Tab::Connections, Tab::Users],
+        };
+        if self.has_rings() || self.tab == Tab::Rings {
+            tabs.push(Tab::Rings);
         }
+        tabs
     }
 
     /// Shows a table of what is open, or else of all.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use iotomy_record::{Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot};
 use proptest::prelude::*;
 
+use super::peer_tests::served;
 use super::{Event, Key, Screen, ScreenRequest, Setting};
 
 fn call(syscall: &str, calls: u64, wall_ns: u64, bytes: u64) -> Call {
@@ -34,7 +35,7 @@ fn file(path: &str, read_bytes: u64, write_bytes: u64) -> FileUse {
 }
 
 /// `n` seconds of a copy.
-fn snapshot(n: u64) -> Snapshot {
+pub(super) fn snapshot(n: u64) -> Snapshot {
     let second = 1_000_000_000;
     let ledger = LedgerRow {
         thread_ns: n * second,
@@ -60,6 +61,11 @@ fn snapshot(n: u64) -> Snapshot {
     }
     Snapshot {
         elapsed_ns: n * second,
+        forgotten: vec![],
+        connections: vec![],
+        lost_connections: 0,
+        ring_operations: vec![],
+        lost_requests: 0,
         calls: vec![read, call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n), openat, futex],
         files: vec![
             file("/srv/data/source.img", 65_536_000 * n, 0),
@@ -99,7 +105,7 @@ fn snapshot(n: u64) -> Snapshot {
     }
 }
 
-fn setting() -> Setting {
+pub(super) fn setting() -> Setting {
     Setting {
         subject: "dd if=source.img of=copy.img bs=64k".into(),
         pid: Some(27050),
@@ -120,7 +126,7 @@ fn screen(setting: Setting) -> Screen {
     screen
 }
 
-fn text(screen: &mut Screen, width: u16, height: u16) -> String {
+pub(super) fn text(screen: &mut Screen, width: u16, height: u16) -> String {
     let buffer = screen.draw(width, height);
     let rows = buffer.content().chunks(usize::from(width));
     let lines = rows.map(|row| {
@@ -130,7 +136,7 @@ fn text(screen: &mut Screen, width: u16, height: u16) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn press(screen: &mut Screen, keys: &str) {
+pub(super) fn press(screen: &mut Screen, keys: &str) {
     for key in keys.chars() {
         let key = match key {
             '\r' => Key::Enter,
@@ -139,6 +145,13 @@ fn press(screen: &mut Screen, keys: &str) {
         };
         let _ = screen.on(Event::Key(key));
     }
+}
+
+/// The line of the table with this text.
+pub(super) fn line(screen: &mut Screen, what: &str) -> String {
+    let text = text(screen, 160, 24);
+    let found = text.lines().find(|line| line.contains(what));
+    found.unwrap_or_else(|| panic!("no {what}: {text}")).to_owned()
 }
 
 #[test]
@@ -229,6 +242,15 @@ fn rows_are_sorted_by_the_column_chosen() {
 }
 
 #[test]
+fn a_watch_of_a_process_names_its_id_once() {
+    let subject = "process 27050".to_owned();
+    let mut screen = screen(Setting { subject, is_command: false, ..setting() });
+    let shown = text(&mut screen, 80, 24);
+    assert!(shown.starts_with(" process 27050  "), "{shown}");
+    assert_eq!(shown.lines().next().unwrap().matches("27050").count(), 1);
+}
+
+#[test]
 fn a_filter_keeps_what_holds_its_text_until_it_is_taken_off() {
     let mut screen = screen(setting());
     press(&mut screen, "/EA");
@@ -296,6 +318,22 @@ fn a_process_opens_to_its_calls_and_files_and_a_file_to_its_processes() {
 }
 
 #[test]
+fn a_process_that_ends_while_it_is_open_keeps_its_sums() {
+    let mut screen = screen(setting());
+    press(&mut screen, "3\r");
+    for n in 6..9 {
+        let gone =
+            Snapshot { images: Vec::new(), processes: Vec::new(), uses: Vec::new(), ..snapshot(n) };
+        screen.on(Event::Look(gone, Duration::from_secs(1)));
+        let shown = text(&mut screen, 120, 24);
+        assert!(shown.contains("it has ended") && shown.contains("0 calls/s"), "{shown}");
+        assert!(line(&mut screen, "  read ").contains("5,000"), "{shown}");
+    }
+    press(&mut screen, "4");
+    assert!(text(&mut screen, 80, 24).contains("no counted call has moved bytes"));
+}
+
+#[test]
 fn a_selected_row_stays_selected_when_it_is_sorted_elsewhere() {
     let mut screen = screen(setting());
     press(&mut screen, "2j");
@@ -343,12 +381,17 @@ proptest! {
     fn hostile_names_are_inert_at_any_size(
         name in any::<String>(),
         output in proptest::collection::vec(any::<u8>(), 0..300),
-        keys in "[123srpjk<>\r\x7f/?]{0,8}",
+        keys in "[1234srpjk<>\r\x7f/?]{0,8}",
         (width, height) in (0u16..160, 0u16..60),
         unicode: bool,
     ) {
         let hostile = format!("\x1b[31m{name}\x1b]0;t\x07\u{202e}");
-        let mut snapshot = snapshot(2);
+        let mut snapshot = served(2, 2);
+        for file in snapshot.files.iter_mut().chain(&mut snapshot.uses) {
+            if let Some(socket) = &mut file.socket {
+                socket.remote = Some(hostile.clone());
+            }
+        }
         snapshot.calls[0].syscall.clone_from(&hostile);
         snapshot.files[0].path.clone_from(&hostile);
         snapshot.uses[0].path.clone_from(&hostile);

@@ -5,7 +5,9 @@
 use iotomy_record::{Attribution, Metric, Race, Term};
 
 use super::charts::part_name;
-use super::waterfall::{counts, head, is_inflated, name, notes, remarks, replaced, rows, title};
+use super::waterfall::{
+    counts, head, is_inflated, name, notes, remarks, replaced, rows, timed, title,
+};
 use crate::axis::Axis;
 use crate::chart::{Chart, Drawing, Key, WIDE, fit};
 use crate::numbers::{decimals_for, fixed, share};
@@ -80,7 +82,7 @@ pub(super) fn chart(page: &Page<'_>, record: &Race, found: &Attribution) -> Opti
         drawing.text(SHARES, y + 12.5, "end num dim", &shared);
         says.push(tip);
     }
-    let mut notes = notes(found, alone);
+    let mut notes = notes(page, found, alone);
     notes.extend(replaced(page, found, decimals));
     Some(Chart {
         id: id("waterfall", found),
@@ -109,14 +111,13 @@ fn id(what: &str, found: &Attribution) -> String {
 fn steps(page: &Page<'_>, found: &Attribution, alone: bool) -> Vec<Step> {
     let moved: u128 = found.terms.iter().map(|term| u128::from(term.delta_ns.unsigned_abs())).sum();
     let moved = moved + u128::from(found.residual_ns.unsigned_abs());
-    let shown = rows(&found.terms, moved);
-    let mut parts: Vec<(String, i128)> = found.terms[..shown]
-        .iter()
-        .map(|term| (name(page, term), i128::from(term.delta_ns)))
-        .collect();
-    if shown < found.terms.len() {
-        let rest = found.terms[shown..].iter().map(|term| i128::from(term.delta_ns)).sum();
-        parts.push((format!("other terms ({})", found.terms.len() - shown), rest));
+    let terms = timed(found);
+    let shown = rows(&terms, moved);
+    let mut parts: Vec<(String, i128)> =
+        terms[..shown].iter().map(|term| (name(page, term), i128::from(term.delta_ns))).collect();
+    if shown < terms.len() {
+        let rest = terms[shown..].iter().map(|term| i128::from(term.delta_ns)).sum();
+        parts.push((format!("other terms ({})", terms.len() - shown), rest));
     }
     parts.push(("residual".to_owned(), i128::from(found.residual_ns)));
     let mut at = 0;

@@ -53,6 +53,8 @@ fn term(name: &str, kind: TermKind, [a, b]: [f64; 2], calls: [u64; 2]) -> Term {
         base_ns,
         other_ns,
         price_ns: calls[0].max(calls[1]) * 200,
+        bytes_base: 0,
+        bytes_other: 0,
     }
 }
 
@@ -118,6 +120,22 @@ fn dd_and_cat() -> Race {
     race
 }
 
+/// Of which the second moves its bytes by a ring.
+fn by_ring() -> Race {
+    use TermKind::*;
+    let mut race = dd_and_cat();
+    let requests = |op: &str, count, bytes_other| Term {
+        bytes_other,
+        price_ns: 0,
+        ..term(op, Ring, [0.0, 0.0], [0, count])
+    };
+    let workers = term("io_uring threads", Workers, [0.0, 31.0], [0, 0]);
+    race.attributions[0].terms.push(requests("read", 1_024, 64 << 20));
+    race.attributions[0].terms.push(requests("fsync", 2, 0));
+    race.attributions[1].terms.push(workers);
+    race
+}
+
 fn with(ratio: f64, verdict: RaceVerdict) -> Race {
     let mut race = dd_and_cat();
     race.comparisons = vec![comparison(Metric::Wall, ratio, verdict)];
@@ -137,6 +155,7 @@ macro_rules! golden {
     };
 }
 
+golden!(requests_to_io_uring_are_below_the_terms, rendered(&by_ring()));
 golden!(a_faster_one, rendered(&dd_and_cat()));
 golden!(a_slower_one, rendered(&with(1.37, RaceVerdict::Slower)));
 golden!(no_difference, rendered(&with(1.002, RaceVerdict::NoDifference)));

@@ -2,7 +2,7 @@
 
 use iotomy_record::{Attribution, Metric, Race, Term, TermKind};
 
-use crate::numbers::{decimals_for, fixed, share, thousands};
+use crate::numbers::{bytes, decimals_for, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
 
@@ -31,7 +31,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
     let largest = found.terms.iter().map(|term| term.delta_ns.unsigned_abs()).max().unwrap_or(0);
     let largest = largest.max(found.residual_ns.unsigned_abs());
     let decimals = decimals_for(ms(i128::from(largest.max(found.delta_ns.unsigned_abs()))));
-    let shown = rows(&found.terms, moved);
+    let terms = timed(found);
+    let shown = rows(&terms, moved);
     let title = title(page, found, alone, decimals);
     page.blank();
     let of = format!("  {title}");
@@ -40,7 +41,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &sentence);
     }
     let mut table = Table::new(&columns(found, alone));
-    for term in &found.terms[..shown] {
+    for term in &terms[..shown] {
         let delta = i128::from(term.delta_ns);
         table.push(Row {
             cells: cells(
@@ -59,8 +60,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
             ink: Ink::Plain,
         });
     }
-    let rest: i128 = found.terms[shown..].iter().map(|term| i128::from(term.delta_ns)).sum();
-    let hidden = found.terms.len() - shown;
+    let rest: i128 = terms[shown..].iter().map(|term| i128::from(term.delta_ns)).sum();
+    let hidden = terms.len() - shown;
     let mut ends = vec![("residual".to_owned(), i128::from(found.residual_ns), Ink::Plain)];
     if hidden > 0 {
         ends.insert(0, (format!("other terms ({hidden})"), rest, Ink::Plain));
@@ -146,9 +147,14 @@ fn cells(
     vec![line.name, base, other, signed, share, bars]
 }
 
+/// The terms that have time; operations of io_uring are said apart.
+pub(super) fn timed(found: &Attribution) -> Vec<&Term> {
+    found.terms.iter().filter(|term| term.kind != TermKind::Ring).collect()
+}
+
 /// How many terms get a row.
-pub(super) fn rows(terms: &[Term], moved: u128) -> usize {
-    let large = |term: &&Term| u128::from(term.delta_ns.unsigned_abs()) * SMALL >= moved;
+pub(super) fn rows(terms: &[&Term], moved: u128) -> usize {
+    let large = |term: &&&Term| u128::from(term.delta_ns.unsigned_abs()) * SMALL >= moved;
     let shown = terms.iter().take(ROWS).take_while(large).count().max(1).min(terms.len());
     // A row "1 more" takes the place of the row itself.
     if shown + 1 == terms.len() { terms.len() } else { shown }
@@ -175,12 +181,13 @@ pub(super) fn name(page: &Page<'_>, term: &Term) -> String {
         TermKind::Blocked => format!("{name}, blocked"),
         TermKind::Runnable => "run queue delay".to_owned(),
         TermKind::Overlap => "overlap".to_owned(),
+        TermKind::Ring => format!("{name}, ring operation"),
         _ => name,
     }
 }
 
 pub(super) fn counts(term: &Term) -> bool {
-    matches!(term.kind, TermKind::Syscall | TermKind::Blocked | TermKind::Faults)
+    matches!(term.kind, TermKind::Syscall | TermKind::Blocked | TermKind::Faults | TermKind::Ring)
         && term.calls_base.saturating_add(term.calls_other) > 0
 }
 
@@ -281,14 +288,14 @@ pub(super) fn replaced(page: &Page<'_>, found: &Attribution, decimals: usize) ->
 }
 
 fn print_notes(page: &mut Page<'_>, found: &Attribution, alone: bool) {
-    let notes = notes(found, alone);
+    let notes = notes(page, found, alone);
     if !notes.is_empty() {
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &notes.join(" · "));
     }
 }
 
 /// Notes that are needed to read the terms.
-pub(super) fn notes(found: &Attribution, alone: bool) -> Vec<String> {
+pub(super) fn notes(page: &Page<'_>, found: &Attribution, alone: bool) -> Vec<String> {
     if found.metric == Metric::Cpu {
         return Vec::new();
     }
@@ -312,7 +319,37 @@ pub(super) fn notes(found: &Attribution, alone: bool) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notes.extend(rings(page, found, alone));
     notes
+}
+
+/// The requests to io_uring of both sides.
+fn rings(page: &Page<'_>, found: &Attribution, alone: bool) -> Option<String> {
+    let side = |of: fn(&Term) -> (u64, u64)| {
+        let terms = found.terms.iter().filter(|term| term.kind == TermKind::Ring);
+        let each = terms.map(|term| (term, of(term))).filter(|(_, (requests, _))| *requests > 0);
+        let each = each.map(|(term, (requests, moved))| {
+            let text = format!("{} {}", thousands(requests.into()), page.name(&term.name, 28));
+            match moved {
+                0 => text,
+                moved => format!("{text} ({})", bytes(moved.into())),
+            }
+        });
+        let each: Vec<String> = each.collect();
+        if each.is_empty() { "none".to_owned() } else { each.join(", ") }
+    };
+    let base = side(|term| (term.calls_base, term.bytes_base));
+    let other = side(|term| (term.calls_other, term.bytes_other));
+    let text = match (alone, base.as_str(), other.as_str()) {
+        (_, "none", "none") => return None,
+        (true, ..) => other,
+        (false, ..) => {
+            format!("{} {base}; {} {other}", head(&found.base, "base"), head(&found.other, "other"))
+        }
+    };
+    Some(format!(
+        "requests to io_uring, whose time in flight is beside that of threads and no term: {text}"
+    ))
 }
 
 /// Where the observer cannot time calls: how often each was made.

@@ -24,7 +24,7 @@ const ROOM: f64 = 24.0;
 const ASIDE: f64 = 4.0;
 const ASIDE_NAMES: f64 = 9.0;
 
-/// Points a fit is drawn through: on a logarithmic axis it is no straight line.
+/// Points a fit is drawn through: on a logarithmic axis it is not a straight line.
 const FINE: usize = 32;
 
 /// A line that a claim fitted: value = intercept + slope × place.

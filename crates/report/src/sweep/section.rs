@@ -48,7 +48,7 @@ pub(crate) fn section(record: &Sweep) -> Section {
         title: if summary.is_empty() { experiment } else { format!("{experiment}: {summary}") },
         answers,
         tiles: tiles(record),
-        findings: record.claims.iter().map(|claim| found(&page, claim)).collect(),
+        findings: record.claims.iter().map(|claim| conclusion(&page, claim)).collect(),
         blocks: blocks(&page, record),
         facts,
     }
@@ -75,7 +75,7 @@ fn verdicts(record: &Sweep) -> Answer {
     Answer::new("plain", says, rest.join(" · "))
 }
 
-fn found(page: &Page<'_>, claim: &iotomy_record::Claim) -> Conclusion {
+fn conclusion(page: &Page<'_>, claim: &iotomy_record::Claim) -> Conclusion {
     let (tone, word) = match claim.verdict {
         ClaimVerdict::Holds => ("good", "holds"),
         ClaimVerdict::Fails => ("bad", "fails"),

@@ -24,10 +24,6 @@ const COLUMNS: [Column; 11] = [
     Column::number("max", "µs", 2),
 ];
 
-/// The remark where a ring was used.
-pub(super) const OF_RINGS: &str = "io_uring: ring operations are not system calls; this table has \
-    io_uring_enter only, without their bytes and errors";
-
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if images.len() > 1 && !record.calls.is_empty() {
         page.blank();
@@ -46,10 +42,6 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         page.blank();
         let what = if images.len() - shown.len() == 1 { " process" } else { " processes" };
         print_hidden(page, shown.len(), images.len(), what);
-    }
-    if record.calls.iter().any(|call| call.syscall.starts_with("io_uring_")) {
-        page.blank();
-        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, OF_RINGS);
     }
 }
 
@@ -79,14 +71,14 @@ fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call]) {
     let mut table = Table::new(&COLUMNS);
     for sum in &sums[..shown] {
         table.push(Row {
-            cells: cells(page.name(sum.name, 28), sum, total.wall, decimals),
+            cells: cells(page, page.name(sum.name, 28), sum, total.wall, decimals),
             remarks: remarks(page, sum),
             ink: Ink::Plain,
         });
     }
     if sums.len() > 1 {
         table.push(Row {
-            cells: cells("all".into(), &total, total.wall, decimals),
+            cells: cells(page, "all".into(), &total, total.wall, decimals),
             ink: Ink::Bold,
             ..Row::default()
         });
@@ -111,7 +103,13 @@ fn usual_rows(record: &Trace, sums: &[CallSum<'_>], whole: u128) -> usize {
     large.max(ALWAYS).min(most)
 }
 
-fn cells(name: String, sum: &CallSum<'_>, whole: u128, decimals: usize) -> Vec<String> {
+fn cells(
+    page: &Page<'_>,
+    name: String,
+    sum: &CallSum<'_>,
+    whole: u128,
+    decimals: usize,
+) -> Vec<String> {
     let known = |ns: Option<u128>| ns.map_or_else(String::new, |ns| fixed(ms(ns), decimals));
     vec![
         name,
@@ -124,7 +122,7 @@ fn cells(name: String, sum: &CallSum<'_>, whole: u128, decimals: usize) -> Vec<S
         known(sum.blocked),
         known(sum.runnable),
         figure(sum.mean_us()),
-        figure(sum.max as f64 / 1e3),
+        sum.max_us(page),
     ]
 }
 

@@ -1,8 +1,11 @@
 //! The pictures of a trace: where the time went, the same of each process, and distributions.
 
-use iotomy_record::{Quantity, SortKey, Trace};
+use iotomy_record::calls::RING_PREFIX;
+use iotomy_record::{Histogram, Quantity, SortKey, Trace};
 
-use super::distributions::{merged, that_matter, what};
+use super::distributions::{
+    OFTEN, merged, of_ring_operation, ring_operations, ring_title, that_matter, what,
+};
 use super::images::{CallSum, Image, Ledger};
 use super::ledger::{self, Kind};
 use crate::chart::{Chart, Drawing, Key, WIDE, fit};
@@ -180,12 +183,23 @@ fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
     (drawing, says.join("; "))
 }
 
+/// Of how many images the ring operations that are used often are drawn, and how many of each.
+const RING_OPERATIONS: usize = 2;
+
 /// The distributions that matter: return values, and durations.
 pub(super) fn distributions(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (image, name) in that_matter(record, images) {
         for quantity in [Quantity::Return, Quantity::Wall] {
             charts.extend(distribution(page, image, name, quantity, charts.len()));
+        }
+    }
+    for image in images.iter().filter(|one| !one.ring_operations.is_empty()).take(RING_OPERATIONS) {
+        let often = ring_operations(image).into_iter().filter(|(_, ended)| *ended >= OFTEN);
+        for (op, _) in often.take(RING_OPERATIONS) {
+            for quantity in [Quantity::Return, Quantity::Wall] {
+                charts.extend(ring_distribution(page, image, op, quantity, charts.len()));
+            }
         }
     }
     // Of calls that only wait, how long.
@@ -214,23 +228,65 @@ fn distribution(
 ) -> Option<Chart> {
     let calls = image.calls.iter().filter(|call| call.syscall == name);
     let moves_bytes = calls.clone().any(|call| call.bytes > 0);
-    let histogram = merged(calls, quantity);
-    let shown = |label: &str| match label.parse::<u64>() {
-        Err(_) => label.to_owned(),
-        Ok(value) if quantity != Quantity::Return => duration(value as f64),
-        Ok(value) if moves_bytes => bytes(value.into()),
-        Ok(value) => thousands(value.into()),
-    };
-    let parts = [histogram::BarSegment { label: "", histogram: &histogram }];
-    let (drawing, says) = histogram::draw(&parts, shown, "calls")?;
-    Some(Chart {
-        id: format!("distribution-{}", number + 1),
+    let drawn = Distribution {
         title: format!("{} {} — {}", page.name(name, 40), what(quantity), image.label(page)),
-        says: subject(page, image, name) + &says.join("; "),
-        legend: Vec::new(),
-        notes: Vec::new(),
-        drawing,
-    })
+        subject: subject(page, image, name),
+        histogram: merged(calls, quantity),
+        is_time: quantity != Quantity::Return,
+        moves_bytes,
+        many: "calls",
+    };
+    drawn.chart(number)
+}
+
+/// The results of a ring operation, or the time from submission to completion.
+fn ring_distribution(
+    page: &Page<'_>,
+    image: &Image<'_>,
+    op: &str,
+    quantity: Quantity,
+    number: usize,
+) -> Option<Chart> {
+    let drawn = Distribution {
+        title: format!("{} — {}", ring_title(page, op, quantity), image.label(page)),
+        subject: subject(page, image, &format!("{RING_PREFIX}{op}")),
+        histogram: of_ring_operation(image, op, quantity),
+        is_time: quantity != Quantity::Return,
+        moves_bytes: true,
+        many: "requests",
+    };
+    drawn.chart(number)
+}
+
+/// A distribution to be drawn.
+struct Distribution {
+    title: String,
+    subject: String,
+    histogram: Histogram,
+    is_time: bool,
+    moves_bytes: bool,
+    many: &'static str,
+}
+
+impl Distribution {
+    fn chart(self, number: usize) -> Option<Chart> {
+        let shown = |label: &str| match label.parse::<u64>() {
+            Err(_) => label.to_owned(),
+            Ok(value) if self.is_time => duration(value as f64),
+            Ok(value) if self.moves_bytes => bytes(value.into()),
+            Ok(value) => thousands(value.into()),
+        };
+        let parts = [histogram::BarSegment { label: "", histogram: &self.histogram }];
+        let (drawing, says) = histogram::draw(&parts, shown, self.many)?;
+        Some(Chart {
+            id: format!("distribution-{}", number + 1),
+            title: self.title,
+            says: self.subject + &says.join("; "),
+            legend: Vec::new(),
+            notes: Vec::new(),
+            drawing,
+        })
+    }
 }
 
 /// With a capital letter.

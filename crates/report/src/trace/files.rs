@@ -58,15 +58,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     }
     if record.files.is_empty() {
         page.blank();
-        let ring = record.calls.iter().any(|call| call.syscall == "io_uring_enter");
-        let text = match ring {
-            true => {
-                "  no counted call read, wrote or mapped a file; bytes of ring operations \
-                 (io_uring) are in no call"
-            }
-            false => "  no counted call read, wrote or mapped a file",
-        };
-        page.line(&[(Ink::Dim, text)]);
+        page.line(&[(Ink::Dim, "  no counted call read, wrote or mapped a file")]);
         return;
     }
     let (files, total) = by_file(record);

@@ -1,6 +1,6 @@
 //! Calls by the values that they were grouped by (`--by`).
 //!
-//! Computed by `group_call` in `crates/observe/src/bpf/where.bpf.h` and `crates/observe/src/grouping.rs`.
+//! Computed by `group_call` in `crates/observe/src/bpf/by.bpf.h` and `crates/observe/src/grouping.rs`.
 
 use std::cmp::Reverse;
 
@@ -8,12 +8,14 @@ use iotomy_record::{Group, Groups, Key, SortKey, Trace};
 
 use super::{USUAL_ROWS, print_hidden, rows};
 use crate::numbers::{bytes, counted, decimals_for, figure, fixed, thousands};
-use crate::page::{Ink, Page};
+use crate::page::{Ink, Page, columns};
 use crate::sheet::{Cell, Field, Sheet, name};
 use crate::table::{Column, Row, Table};
 
 /// Columns a text may take.
 const TEXT: usize = 60;
+/// Columns that the numbers need beside the texts.
+const NUMBERS: usize = 46;
 
 /// The record's order, unless another was requested.
 fn sorted(record: &Trace, groups: &Groups) -> Vec<Group> {
@@ -29,10 +31,10 @@ fn sorted(record: &Trace, groups: &Groups) -> Vec<Group> {
 }
 
 /// A value in words; those of bytes and durations stand for a power of two.
-fn value(page: &Page<'_>, by: &str, key: &Key) -> String {
+fn value(page: &Page<'_>, by: &str, key: &Key, width: usize) -> String {
     match key {
         Key::Text(text) if text.is_empty() => "-".to_owned(),
-        Key::Text(text) => page.name(text, TEXT),
+        Key::Text(text) => page.name(text, width),
         Key::Number(low) if is_range(by) && *low > 1 => {
             let high = low.saturating_mul(2).saturating_sub(1);
             let [low, high] = [*low, high].map(|end| thousands(end.max(0).unsigned_abs().into()));
@@ -40,6 +42,25 @@ fn value(page: &Page<'_>, by: &str, key: &Key) -> String {
         }
         Key::Number(number) => number.to_string(),
     }
+}
+
+/// The widths of the values' columns: short ones have what they need, and the others share the rest, so that
+/// there is room for the numbers.
+fn widths(page: &Page<'_>, heads: &[String], shown: &[Vec<String>]) -> Vec<usize> {
+    let longest = |at: usize| {
+        let values = shown.iter().filter_map(|row| row.get(at)).map(|text| columns(text));
+        values.max().unwrap_or(0).max(columns(&heads[at]))
+    };
+    let mut widths: Vec<usize> = (0..heads.len()).map(longest).collect();
+    let mut order: Vec<usize> = (0..heads.len()).collect();
+    order.sort_by_key(|at| widths[*at]);
+    let mut room = page.width().saturating_sub(NUMBERS + 2 * heads.len());
+    for (nth, at) in order.into_iter().enumerate() {
+        let share = room / (heads.len() - nth);
+        widths[at] = widths[at].min(share.max(columns(&heads[at])));
+        room = room.saturating_sub(widths[at]);
+    }
+    widths
 }
 
 fn is_range(by: &str) -> bool {
@@ -58,8 +79,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
         return;
     }
     let heads: Vec<String> = groups.by.iter().map(|by| page.name(head(by), 20)).collect();
-    let mut columns: Vec<Column<'_>> = heads.iter().map(|head| Column::text(head, 9)).collect();
-    columns.extend([
+    let mut heading: Vec<Column<'_>> = heads.iter().map(|head| Column::text(head, 9)).collect();
+    heading.extend([
         Column::number("calls", "", 8),
         Column::number("errors", "", 2),
         Column::number("bytes", "", 4),
@@ -71,14 +92,19 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     let most = all.iter().map(|row| row.wall_ns).max().unwrap_or(0);
     let decimals = decimals_for(most as f64 / 1e6);
     let shown = rows(record, USUAL_ROWS).min(all.len());
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&heading);
+    let values = |row: &Group, widths: &[usize]| -> Vec<String> {
+        let columns = groups.by.iter().zip(widths).enumerate();
+        let text = |(at, (by, width)): (usize, (&String, &usize))| {
+            row.key.get(at).map_or_else(String::new, |key| value(page, by, key, *width))
+        };
+        columns.map(text).collect()
+    };
+    let whole: Vec<Vec<String>> =
+        all[..shown].iter().map(|row| values(row, &vec![TEXT; heads.len()])).collect();
+    let widths = widths(page, &heads, &whole);
     for row in &all[..shown] {
-        let mut cells: Vec<String> = groups
-            .by
-            .iter()
-            .enumerate()
-            .map(|(at, by)| row.key.get(at).map_or_else(String::new, |key| value(page, by, key)))
-            .collect();
+        let mut cells = values(row, &widths);
         let some = |number: u64, text: String| if number > 0 { text } else { String::new() };
         cells.extend([
             thousands(row.calls.into()),
@@ -128,7 +154,7 @@ pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
             .enumerate()
             .map(|(at, by)| match row.key.get(at) {
                 Some(Key::Text(text)) => Cell::text(name(page, text)),
-                Some(key) => Cell::text(value(page, by, key)),
+                Some(key) => Cell::text(value(page, by, key, TEXT)),
                 None => Cell::absent(),
             })
             .collect();

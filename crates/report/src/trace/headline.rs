@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{CpuCapacity, Exit, Process, Running, Trace};
+use iotomy_record::{CpuCapacity, Exit, Process, RingOperation, Running, Trace};
 
 use super::images::{CallSum, Image, Names, label};
+use super::rings;
 use crate::numbers::{bytes, counted, duration, duration_range, fixed, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::signals;
@@ -30,15 +31,20 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
         parts.push(ended);
     }
     let wall = duration(record.wall_ns as f64);
-    parts.push(match record.command.is_empty() {
-        true => format!("watched for {wall}"),
-        false => format!("wall {wall}"),
+    parts.push(match (record.ring, record.command.is_empty()) {
+        (Some(ring), _) => {
+            let whole = duration(ring.start_ns.saturating_add(record.wall_ns) as f64);
+            format!("the last {wall} of {whole}")
+        }
+        (None, true) => format!("watched for {wall}"),
+        (None, false) => format!("wall {wall}"),
     });
     let mut asked = counted(total.calls, "call", "calls");
     if total.bytes > 0 {
         asked = format!("{asked}, {}", bytes(total.bytes));
     }
     parts.push(asked);
+    parts.extend(rings::requests(record));
     parts.extend(cpu_use(record));
     parts.push(price(page, record, total.calls));
     parts
@@ -167,6 +173,8 @@ pub(super) fn cpu_use(record: &Trace) -> Option<String> {
 fn cpus_used(record: &Trace) -> Option<f64> {
     let cpu_ns: u128 =
         record.processes.iter().map(|p| u128::from(p.user_ns) + u128::from(p.system_ns)).sum();
+    let workers_ns: u128 = record.ledger.iter().map(|row| u128::from(row.worker_ns)).sum();
+    let cpu_ns = cpu_ns + workers_ns;
     (record.wall_ns > 0).then(|| cpu_ns as f64 / record.wall_ns as f64)
 }
 
@@ -179,7 +187,16 @@ fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
     if let Some(share) = Overhead::from_record(record, calls) {
         price += &format!(" ({} of its {})", share.text(), share.of);
     }
-    price
+    price + not_in_it(record)
+}
+
+/// What the overhead of calls does not have in it.
+pub(super) fn not_in_it(record: &Trace) -> &'static str {
+    let is_counted = |row: &RingOperation| row.submitted > 0 || row.before > 0;
+    match record.ring_operations.iter().any(is_counted) {
+        true => ", plus ring operations",
+        false => "",
+    }
 }
 
 /// The overhead of watching in all, as a share of the time it is part of.
@@ -190,7 +207,7 @@ pub(super) struct Overhead {
 }
 
 impl Overhead {
-    /// Nothing where there were no calls, or no time.
+    /// Nothing where there were no calls, or no time, or where it is not known how many calls were slowed.
     pub(super) fn from_record(record: &Trace, calls: u128) -> Option<Self> {
         let sum = |ns: fn(&Process) -> u64| {
             record.processes.iter().map(|p| u128::from(ns(p))).sum::<u128>()
@@ -200,6 +217,12 @@ impl Overhead {
         let (whole, of) = match record.observer.times_inflated || cpu == 0 {
             true => (u128::from(record.wall_ns), "wall"),
             false => (cpu, "CPU"),
+        };
+        let is_restricted = !record.view.calls.is_empty() || !record.view.r#where.is_empty();
+        let calls = match record.observer.calls_left_out {
+            Some(left_out) => calls + u128::from(left_out),
+            None if is_restricted => return None,
+            None => calls,
         };
         let share = |cost: f64| (cost * calls as f64 / whole as f64).min(1.0);
         (whole > 0 && calls > 0)
@@ -242,6 +265,20 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         );
         warn(Ink::Yellow, "paths", text);
     }
+    if observer.lost_connections > 0 {
+        let text = format!(
+            "{} did not fit: raise --max-rows",
+            counted(observer.lost_connections.into(), "connection", "connections")
+        );
+        warn(Ink::Yellow, "peers", text);
+    }
+    if observer.lost_requests > 0 {
+        let text = format!(
+            "{} did not fit, or ended unseen: the table of ring operations is too low by these",
+            counted(observer.lost_requests.into(), "request", "requests")
+        );
+        warn(Ink::Yellow, "rings", text);
+    }
     if lost > 0 {
         let lost = counted(lost, "event", "events");
         let text = format!(
@@ -258,15 +295,29 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         );
         warn(Ink::Yellow, "incomplete", text);
     }
+    let others = match observer.calls_left_out {
+        None => "other calls are not counted".to_owned(),
+        Some(1) => "1 other call is not counted".to_owned(),
+        Some(calls) => format!("{} other calls are not counted", thousands(calls.into())),
+    };
     if !record.view.calls.is_empty() {
         let calls = some_of(&record.view.calls, |call| page.name(call, 40));
-        let text = format!("only {calls} watched; other calls are not counted");
-        warn(Ink::Dim, "restricted", text);
+        warn(Ink::Dim, "restricted", format!("only {calls} watched; {others}"));
     }
     if !record.view.r#where.is_empty() {
         let condition = page.name(&record.view.r#where, 200);
-        let text = format!("only calls where {condition}; other calls are not counted");
-        warn(Ink::Dim, "restricted", text);
+        warn(Ink::Dim, "restricted", format!("only calls where {condition}; {others}"));
+    }
+    if let Some(text) = super::until::outcome(page, record) {
+        let ink = if record.ended_by.is_some() { Ink::Bold } else { Ink::Dim };
+        warn(ink, "until", text);
+    }
+    if observer.end_divided_by_zero > 0 {
+        let text = format!(
+            "the condition that ends the watch divides by zero for {}",
+            counted(observer.end_divided_by_zero.into(), "call", "calls")
+        );
+        warn(Ink::Yellow, "condition", text);
     }
     if let Some(text) = super::groups::lost(record) {
         warn(Ink::Yellow, "groups", text);

@@ -4,11 +4,12 @@
 //! every (pid, exec) of processes, calls and ledger, once. Forks that executed another program are
 //! one image, unless each was requested: their work is the cost of a fork.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, LedgerRow, Process, SortKey, Trace};
+use iotomy_record::{Call, LedgerRow, Process, RingOperation, SortKey, Trace};
 
-use crate::numbers::thousands;
+use crate::numbers::{figure, thousands};
 use crate::page::Page;
 
 /// One program image of one process.
@@ -22,6 +23,7 @@ pub(crate) struct Image<'r> {
     forks: u64,
     pub(crate) threads: u64,
     pub(crate) calls: Vec<&'r Call>,
+    pub(crate) ring_operations: Vec<&'r RingOperation>,
     pub(crate) ledger: Option<Ledger>,
 }
 
@@ -105,6 +107,11 @@ impl<'r> Names<'r> {
         }
     }
 
+    /// The name of one of them, with its id.
+    pub(crate) fn label_one(&self, page: &Page<'_>, exec: &str, pid: u32) -> String {
+        label(page, self.0.get(&(pid, exec)).map_or(exec, |process| process.name()), pid)
+    }
+
     /// Whether the entry represents several images.
     pub(crate) fn is_several(&self, exec: &str, pid: u32) -> bool {
         self.0.get(&(pid, exec)).is_some_and(|process| process.count() > 1)
@@ -137,6 +144,10 @@ pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
     for call in &record.calls {
         let apart = key(call.pid, &call.exec, call.image);
         by_key.entry((call.pid, &call.exec, apart)).or_default().calls.push(call);
+    }
+    for row in &record.ring_operations {
+        let apart = key(row.pid, &row.exec, row.image);
+        by_key.entry((row.pid, &row.exec, apart)).or_default().ring_operations.push(row);
     }
     for row in &record.ledger {
         let apart = key(row.pid, &row.exec, row.image);
@@ -180,6 +191,7 @@ impl<'r> Image<'r> {
         self.forks += other.forks;
         self.threads += other.threads;
         self.calls.extend(other.calls);
+        self.ring_operations.extend(other.ring_operations);
         self.ledger = match (self.ledger, other.ledger) {
             (Some(a), Some(b)) => Some(a.plus(&b)),
             (a, b) => a.or(b),
@@ -254,6 +266,8 @@ pub(crate) struct CallSum<'r> {
     pub(crate) blocked: Option<u128>,
     pub(crate) runnable: Option<u128>,
     pub(crate) max: u64,
+    /// No call took longer, but which took how long is not known.
+    pub(crate) max_is_bound: bool,
     pub(crate) in_flight: u128,
     /// The number of these that were in progress when the watch began, and returned.
     pub(crate) entered_before: u128,
@@ -290,9 +304,20 @@ impl<'r> CallSum<'r> {
         add_known(&mut self.on_cpu, call.on_cpu_ns);
         add_known(&mut self.blocked, call.blocked_ns);
         add_known(&mut self.runnable, call.runnable_ns);
+        self.max_is_bound = match call.max_ns.cmp(&self.max) {
+            Ordering::Less => self.max_is_bound,
+            Ordering::Equal => self.max_is_bound && call.max_is_bound,
+            Ordering::Greater => call.max_is_bound,
+        };
         self.max = self.max.max(call.max_ns);
         self.in_flight += u128::from(call.in_flight);
         self.entered_before += u128::from(call.entered_before);
+    }
+
+    /// The longest call in µs, as a bound where only that is known.
+    pub(crate) fn max_us(&self, page: &Page<'_>) -> String {
+        let at_most = if self.max_is_bound { page.at_most() } else { "" };
+        format!("{at_most}{}", figure(self.max as f64 / 1e3))
     }
 
     /// Of all calls that were entered, since their time is in `wall`.

@@ -9,7 +9,7 @@
 use iotomy_record::{LedgerRow, SortKey, Trace};
 
 use super::images::{CallSum, Image, Ledger};
-use crate::numbers::{decimals_for, fixed, share, thousands};
+use crate::numbers::{decimals_for, duration, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
 
@@ -135,6 +135,11 @@ fn notes(record: &Trace) -> Vec<String> {
     if threads > 1 {
         let threads = thousands(threads);
         notes.push(format!("thread times are summed over {threads} threads that ran concurrently"));
+    }
+    let workers: u128 = record.ledger.iter().map(|row| u128::from(row.worker_ns)).sum();
+    if workers > 0 {
+        let time = duration(workers as f64);
+        notes.push(format!("io_uring's own threads ran for {time} besides, which is in no row"));
     }
     notes
 }

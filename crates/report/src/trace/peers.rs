@@ -1,22 +1,29 @@
 //! Sockets and pipes by what is at their other end, summed over the images that used them.
 //!
-//! Computed by `note_socket` in `crates/observe/src/bpf/sockets.bpf.h`.
+//! Computed by `note_socket` in `crates/observe/src/bpf/sockets.bpf.h` and `measure` in
+//! `crates/observe/src/bpf/connections.bpf.h`, or by `name` in `crates/observe/src/ptrace/sockets.rs` and `settle` in
+//! `crates/observe/src/ptrace/connections.rs`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{FileKind, FileUse, Socket, Trace};
+use iotomy_record::{Connection, FileKind, FileUse, Role, TcpFigures, Trace};
 
 use super::images::Names;
 use super::{USUAL_ROWS, print_hidden, rows};
-use crate::numbers::{bytes, counted, thousands};
+use crate::numbers::{bytes, counted, figure, thousands};
 use crate::page::{Ink, Page};
+use crate::peers::PeerNames;
 use crate::sheet::{Cell, Field, Sheet, name};
 use crate::table::{Column, Row, Table};
 
-const COLUMNS: [Column; 7] = [
-    Column::text("peer", 9),
+const COLUMNS: [Column; 10] = [
+    // An address that is cut tells nothing: other columns are given up before.
+    Column::text("peer", 11).usually(46).no_less_than(46),
     Column::number("conns", "", 8),
+    Column::number("opened", "", 10),
+    Column::number("time", "µs", 9),
+    Column::number("rtt", "µs", 3),
     Column::number("reads", "", 5),
     Column::number("bytes", "", 7),
     Column::number("writes", "", 4),
@@ -27,6 +34,80 @@ const COLUMNS: [Column; 7] = [
 /// Columns a peer may take on the widest line.
 const PEER: usize = 80;
 
+/// How many peers with errors are shown beside the usual rows.
+const FAILED_ROWS: usize = 5;
+
+/// What came of connects and accepts with a peer, and TCP's figures.
+#[derive(Default)]
+pub(crate) struct Made<'r> {
+    pub(crate) opened: u128,
+    pub(crate) closed: u128,
+    timed: u128,
+    time_ns: u128,
+    rtts: u128,
+    rtt_us: u128,
+    retransmits: u128,
+    unfinished: u128,
+    errors: BTreeMap<&'r str, u128>,
+}
+
+impl<'r> Made<'r> {
+    pub(crate) fn add(&mut self, one: &'r Connection) {
+        self.opened += u128::from(one.opened);
+        self.closed += u128::from(one.closed.unwrap_or(0));
+        self.timed += u128::from(one.timed);
+        self.time_ns += u128::from(one.connect_ns);
+        self.unfinished += u128::from(one.unfinished);
+        one.tcp.iter().for_each(|tcp| self.add_figures(tcp));
+        for (name, count) in &one.errors {
+            *self.errors.entry(name).or_default() += u128::from(*count);
+        }
+    }
+
+    pub(crate) fn add_figures(&mut self, tcp: &TcpFigures) {
+        self.rtts += u128::from(tcp.rtts);
+        self.rtt_us += u128::from(tcp.rtt_us);
+        self.retransmits += u128::from(tcp.retransmits);
+    }
+
+    /// Of a connection: until it was made, or accepted.
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        (self.timed > 0).then(|| self.time_ns as f64 / self.timed as f64 / 1e3)
+    }
+
+    pub(crate) fn mean_rtt_us(&self) -> Option<f64> {
+        (self.rtts > 0).then(|| self.rtt_us as f64 / self.rtts as f64)
+    }
+
+    /// How many connects and accepts failed.
+    pub(crate) fn failed(&self) -> u128 {
+        self.errors.values().sum()
+    }
+
+    /// What came of connects and accepts that opened nothing.
+    fn failures(&self, page: &Page<'_>) -> Vec<String> {
+        let mut errors: Vec<_> = self.errors.iter().collect();
+        errors.sort_by_key(|(_, count)| Reverse(**count));
+        let failure = |(name, count): (&&str, &u128)| {
+            format!("{} {}", page.name(name, 24), thousands(*count))
+        };
+        let mut failures: Vec<String> = errors.into_iter().map(failure).collect();
+        if self.unfinished > 0 {
+            failures.push(format!("{} unfinished", thousands(self.unfinished)));
+        }
+        failures
+    }
+
+    /// These, and segments that were sent again.
+    pub(crate) fn remarks(&self, page: &Page<'_>) -> Vec<String> {
+        let mut remarks = self.failures(page);
+        if self.retransmits > 0 {
+            remarks.push(format!("{} retransmitted", thousands(self.retransmits)));
+        }
+        remarks
+    }
+}
+
 /// What went to and came from a peer.
 #[derive(Default)]
 struct Traffic<'r> {
@@ -36,6 +117,7 @@ struct Traffic<'r> {
     read_bytes: u128,
     write_calls: u128,
     write_bytes: u128,
+    made: Made<'r>,
     by: BTreeSet<(u32, &'r str)>,
 }
 
@@ -46,90 +128,43 @@ impl<'r> Traffic<'r> {
         self.read_bytes += u128::from(file.read_bytes);
         self.write_calls += u128::from(file.write_calls);
         self.write_bytes += u128::from(file.write_bytes);
-        self.by.insert((file.pid, &file.exec));
+        // Counts that a live view saved may be of nobody.
+        if file.pid > 0 {
+            self.by.insert((file.pid, &file.exec));
+        }
+    }
+
+    fn add_connection(&mut self, one: &'r Connection) {
+        self.made.add(one);
+        self.by.insert((one.pid, &one.exec));
+    }
+
+    fn bytes(&self) -> u128 {
+        self.read_bytes + self.write_bytes
     }
 }
 
-/// Host and port of an address.
-fn split(address: &str) -> (&str, &str) {
-    address.rsplit_once(':').unwrap_or((address, ""))
-}
-
-/// How many connections have the same remote host and port, and the same remote host and local port.
-#[derive(Default)]
-struct Shared<'r> {
-    remote: BTreeMap<(&'r str, &'r str, &'r str), usize>,
-    local: BTreeMap<(&'r str, &'r str, &'r str), usize>,
-}
-
-impl<'r> Shared<'r> {
-    fn from_sockets(sockets: &BTreeMap<&'r str, &'r Socket>) -> Self {
-        let mut shared = Self::default();
-        for socket in sockets.values().filter(|socket| !socket.protocol.starts_with("unix")) {
-            let (host, port) = split(socket.remote.as_deref().unwrap_or_default());
-            let (_, own) = split(socket.local.as_deref().unwrap_or_default());
-            *shared.remote.entry((&socket.protocol, host, port)).or_default() += 1;
-            *shared.local.entry((&socket.protocol, host, own)).or_default() += 1;
-        }
-        shared
-    }
-
-    /// A server's clients have ports of their own, and share the server's: they are one peer by their
-    /// host. Else a peer is a host and a port.
-    fn peer(&self, socket: &Socket) -> String {
-        let Some(remote) = &socket.remote else { return socket.text() };
-        if socket.protocol.starts_with("unix") {
-            return Socket { local: None, ..socket.clone() }.text();
-        }
-        let (host, port) = split(remote);
-        let (_, own) = split(socket.local.as_deref().unwrap_or_default());
-        let count = |of: &BTreeMap<(&str, &str, &str), usize>, port| {
-            of.get(&(socket.protocol.as_str(), host, port)).copied().unwrap_or(0)
-        };
-        match count(&self.local, own) > count(&self.remote, port) {
-            true => format!("{} {host} (port {own} here)", socket.protocol),
-            false => format!("{} {remote}", socket.protocol),
-        }
-    }
-}
-
-/// Most bytes first.
+/// Most bytes first, then most connections.
 fn by_peer<'r>(page: &Page<'_>, record: &'r Trace) -> Vec<(String, Traffic<'r>)> {
     let names = Names::from_record(record);
-    let known = |file: &'r FileUse| Some((file.path.as_str(), file.socket.as_ref()?));
-    let sockets: BTreeMap<&str, &Socket> = record.files.iter().filter_map(known).collect();
-    let shared = Shared::from_sockets(&sockets);
-    let mut pipes: BTreeMap<&str, [BTreeSet<String>; 2]> = BTreeMap::new();
-    for pipe in record.files.iter().filter(|file| file.kind == FileKind::Pipe) {
-        let [writers, readers] = pipes.entry(&pipe.path).or_default();
-        let label = || names.label(page, &pipe.exec, pipe.pid);
-        if pipe.write_calls > 0 {
-            writers.insert(label());
-        }
-        if pipe.read_calls > 0 {
-            readers.insert(label());
-        }
-    }
-    let ends = |path: &str| {
-        let name = |all: &BTreeSet<String>| match all.len() {
-            0 => "nobody watched".to_owned(),
-            1 => all.first().cloned().unwrap_or_default(),
-            n => counted(n as u128, "process", "processes"),
-        };
-        let [writers, readers] = &pipes[path];
-        format!("pipe from {} to {}", name(writers), name(readers))
-    };
+    let mut known = PeerNames::with_hosts(&record.host_names);
+    known.set_sockets(record.files.iter());
+    known.add_pipes(record.files.iter(), |pipe| names.label(page, &pipe.exec, pipe.pid));
     let mut peers: BTreeMap<String, Traffic<'r>> = BTreeMap::new();
     for file in &record.files {
-        let peer = match (&file.socket, file.kind) {
-            (Some(socket), _) => shared.peer(socket),
-            (None, FileKind::Pipe) => ends(&file.path),
-            _ => continue,
+        let peer = match file.kind {
+            // Whose they are is not known there.
+            FileKind::Pipe if record.interval.is_some() => Some("pipes".to_owned()),
+            _ => known.name(file),
         };
+        let Some(peer) = peer else { continue };
         peers.entry(peer).or_default().add(file);
     }
+    for one in &record.connections {
+        peers.entry(known.socket_name(&one.ends)).or_default().add_connection(one);
+    }
     let mut peers: Vec<_> = peers.into_iter().collect();
-    peers.sort_by_key(|(_, one)| Reverse(one.read_bytes + one.write_bytes));
+    peers.sort_by_key(|(_, one)| Reverse((one.bytes(), one.made.opened, one.made.failed())));
     peers
 }
 
@@ -155,29 +190,64 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
         page.line(&[(Ink::Dim, text)]);
         return;
     }
+    table(page, record, &peers, USUAL_ROWS);
+}
+
+/// The same of the record of an interval: nothing where nothing came.
+pub(crate) fn print_in_interval(page: &mut Page<'_>, record: &Trace, usual_rows: usize) {
+    let peers = if record.view.peers { by_peer(page, record) } else { Vec::new() };
+    if !peers.is_empty() {
+        table(page, record, &peers, usual_rows);
+    }
+}
+
+fn table(page: &mut Page<'_>, record: &Trace, peers: &[(String, Traffic<'_>)], usual_rows: usize) {
     let names = Names::from_record(record);
-    let shown = rows(record, USUAL_ROWS).min(peers.len());
+    let shown = rows(record, usual_rows).min(peers.len());
+    // A peer that refuses moves no bytes, and is not to be missed.
+    let (first, rest) = peers.split_at(shown);
+    let failed = rest.iter().filter(|(_, one)| one.made.failed() > 0);
+    let failed = failed.take(if record.view.top.is_none() { FAILED_ROWS } else { 0 });
+    let in_table: Vec<_> = first.iter().chain(failed).collect();
     let count = |n: u128| if n > 0 { thousands(n) } else { String::new() };
+    let known = |us: Option<f64>| us.map_or_else(String::new, figure);
     let size = |calls: u128, n: u128| if calls > 0 { bytes(n) } else { String::new() };
     let mut table = Table::new(&COLUMNS);
-    for (peer, one) in &peers[..shown] {
+    for (peer, one) in &in_table {
         let cells = vec![
             page.name(peer, PEER.min(page.width())),
-            thousands(one.connections.len() as u128),
+            count(one.connections.len() as u128),
+            count(one.made.opened),
+            known(one.made.mean_us()),
+            known(one.made.mean_rtt_us()),
             count(one.read_calls),
             size(one.read_calls, one.read_bytes),
             count(one.write_calls),
             size(one.write_calls, one.write_bytes),
             users(page, &names, one),
         ];
-        table.push(Row { cells, ..Row::default() });
+        let remarks = one.made.remarks(page);
+        table.push(Row { cells, remarks, ..Row::default() });
     }
     table.print(page);
-    print_hidden(page, shown, peers.len(), "");
+    print_hidden(page, in_table.len(), peers.len(), "");
+    if lacks_accept_times(record) {
+        let text = "  ptrace does not see when connections are made that a program accepts: they have no time";
+        page.line(&[(Ink::Dim, text)]);
+    }
+}
+
+/// Whether connections were accepted, by TCP, of which the observer knows no times.
+fn lacks_accept_times(record: &Trace) -> bool {
+    let is_accepted = |one: &&Connection| {
+        one.ends.role == Some(Role::Accept) && one.ends.protocol == "tcp" && one.opened > 0
+    };
+    record.observer.name == "ptrace" && record.connections.iter().any(|one| is_accepted(&one))
 }
 
 fn users(page: &Page<'_>, names: &Names<'_>, one: &Traffic<'_>) -> String {
     match one.by.first() {
+        None => String::new(),
         Some((pid, exec)) if one.by.len() == 1 => names.label(page, exec, *pid),
         _ => counted(one.by.len() as u128, "process", "processes"),
     }
@@ -185,7 +255,8 @@ fn users(page: &Page<'_>, names: &Names<'_>, one: &Traffic<'_>) -> String {
 
 /// All of them, for a page; nothing where there are only pipes that nobody asked about.
 pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
-    if !record.view.peers && record.files.iter().all(|file| file.socket.is_none()) {
+    let has_sockets = record.files.iter().any(|file| file.socket.is_some());
+    if !record.view.peers && !has_sockets && record.connections.is_empty() {
         return None;
     }
     let peers = by_peer(page, record);
@@ -193,9 +264,15 @@ pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
         return None;
     }
     let names = Names::from_record(record);
+    let known = |us: Option<f64>| Cell::from_option(us, |us| Cell::real(us, figure(us)));
     let fields = vec![
         Field::text("peer", "peer"),
         Field::number("connections", "connections", ""),
+        Field::number("opened", "opened", ""),
+        Field::number("time_us", "time", "µs"),
+        Field::number("rtt_us", "rtt", "µs"),
+        Field::number("retransmits", "retransmitted", ""),
+        Field::text("errors", "errors"),
         Field::number("read_calls", "reads", ""),
         Field::number("read_bytes", "read", ""),
         Field::number("write_calls", "writes", ""),
@@ -206,7 +283,12 @@ pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
     for (peer, one) in &peers {
         sheet.push(vec![
             Cell::text(name(page, peer)),
-            Cell::count(one.connections.len() as u128),
+            Cell::count(one.connections.len() as u128).if_any(),
+            Cell::count(one.made.opened).if_any(),
+            known(one.made.mean_us()),
+            known(one.made.mean_rtt_us()),
+            Cell::count(one.made.retransmits).if_any(),
+            Cell::text(one.made.failures(page).join(", ")),
             Cell::count(one.read_calls).if_any(),
             Cell::size(one.read_bytes).if_any(),
             Cell::count(one.write_calls).if_any(),

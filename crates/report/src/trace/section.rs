@@ -5,7 +5,9 @@ use iotomy_record::{FileKind, Limits, Socket, SortKey, Trace};
 use super::calls::remarks;
 use super::files::{by_file, users};
 use super::images::{self, CallSum, Image};
-use super::{charts, groups, headline, ledger, paths, peers, slowest, threads, times};
+use super::{
+    charts, groups, headline, ledger, paths, peers, rings, slowest, threads, times, until,
+};
 use crate::ceilings::{self, Outcome};
 use crate::numbers::{
     bytes, counted, decimals_for, duration, duration_range, figure, fixed, percent, share,
@@ -118,9 +120,10 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
             label: "overhead",
             value: overhead.text(),
             note: format!(
-                "of its {}, {} a call",
+                "of its {}, {} a call{}",
                 overhead.of,
-                duration_range(record.observer.cost_range_ns())
+                duration_range(record.observer.cost_range_ns()),
+                headline::not_in_it(record)
             ),
         });
     }
@@ -134,11 +137,13 @@ fn blocks(
     limits: Option<&Limits>,
 ) -> Vec<Block> {
     let mut blocks = Vec::new();
+    blocks.extend(until::sheet(page, record).map(Block::Sheet));
     blocks.extend(charts::ledger(page, record, images).map(Block::Chart));
     blocks.extend(charts::processes(page, images).map(Block::Chart));
     let results = results(page, None, record, record.wall_ns as f64);
     blocks.extend(ceilings::chart(&results, &record.findings, limits).map(Block::Chart));
     blocks.push(Block::Sheet(calls(page, "calls", "Calls", record, None)));
+    blocks.extend(rings::sheet(page, record).map(Block::Sheet));
     if images.len() > 1 {
         blocks.push(Block::Sheet(calls(
             page,
@@ -161,7 +166,8 @@ fn blocks(
     }
     blocks.extend(peers::sheet(page, record).map(Block::Sheet));
     blocks.extend(paths::sheet(page, record).map(Block::Sheet));
-    blocks.extend(slowest::sheet(page, record).map(Block::Sheet));
+    let slowest = slowest::sheet(page, record, "slowest", "The slowest calls", &record.slowest);
+    blocks.extend(slowest.map(Block::Sheet));
     blocks.extend(groups::sheet(page, record).map(Block::Sheet));
     blocks
 }
@@ -252,9 +258,6 @@ pub(crate) fn calls(
             sheet.rows = images.iter().flat_map(of).collect();
             sheet.folded = true;
         }
-    }
-    if record.calls.iter().any(|call| call.syscall.starts_with("io_uring_")) {
-        sheet.notes.push(super::calls::OF_RINGS.to_owned());
     }
     sheet.without_empty_columns()
 }

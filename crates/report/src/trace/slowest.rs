@@ -4,15 +4,15 @@
 
 use iotomy_record::{Trace, WakeContext, Waker, WholeCall};
 
-use super::images::label;
+use super::images::{Names, label};
 use super::rows;
 use crate::numbers::{decimals_for, figure, fixed};
 use crate::page::{Ink, Page};
 use crate::sheet::{Cell, Field, Sheet, name};
 use crate::table::{Column, Row, Table};
 
-const COLUMNS: [Column; 7] = [
-    Column::text("slowest call", 9),
+const COLUMNS: [Column<'static>; 7] = [
+    Column::text("", 9),
     Column::number("start", "s", 8),
     Column::number("wall", "ms", 7),
     Column::number("on-CPU", "ms", 3),
@@ -34,12 +34,27 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     if shown == 0 {
         return;
     }
-    let most = record.slowest[..shown].iter().map(|call| call.wall_ns).max().unwrap_or(0);
+    page.blank();
+    table(page, record, "slowest call", &record.slowest[..shown]).print(page);
+    super::print_hidden(page, shown, record.slowest.len(), "");
+}
+
+/// Calls, each with its arguments and who woke it; the first column has this head.
+pub(super) fn table<'a>(
+    page: &Page<'_>,
+    record: &Trace,
+    head: &'a str,
+    calls: &[WholeCall],
+) -> Table<'a> {
+    let names = Names::from_record(record);
+    let most = calls.iter().map(|call| call.wall_ns).max().unwrap_or(0);
     let decimals = decimals_for(most as f64 / 1e6);
     let ms = |ns: u64| fixed(ns as f64 / 1e6, decimals);
     let known = |ns: Option<u64>| ns.map_or_else(String::new, ms);
-    let mut table = Table::new(&COLUMNS);
-    for call in &record.slowest[..shown] {
+    let mut columns = COLUMNS;
+    columns[0] = Column::text(head, 9);
+    let mut table = Table::new(&columns);
+    for call in calls {
         let cells = vec![
             page.name(&call.syscall, 28),
             fixed(call.start_ns as f64 / 1e9, 3),
@@ -47,20 +62,17 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
             known(call.on_cpu_ns),
             known(call.blocked_ns),
             known(call.runnable_ns),
-            process(page, call),
+            process(page, names.label_one(page, &call.exec, call.pid), call),
         ];
         let mut remarks = vec![text(page, call)];
         remarks.extend(call.woken_by.as_ref().map(|waker| woken(page, waker)));
         table.push(Row { cells, remarks, ..Row::default() });
     }
-    page.blank();
-    table.print(page);
-    super::print_hidden(page, shown, record.slowest.len(), "");
+    table
 }
 
-/// The process, and its thread where that has another name or is not its first.
-fn process(page: &Page<'_>, call: &WholeCall) -> String {
-    let process = label(page, &call.exec, call.pid);
+/// The label of the process, and the thread where it is not its first.
+pub(crate) fn process(page: &Page<'_>, process: String, call: &WholeCall) -> String {
     match call.tid == call.pid {
         true => process,
         false => format!("{process} {}", label(page, &call.thread, call.tid)),
@@ -68,7 +80,7 @@ fn process(page: &Page<'_>, call: &WholeCall) -> String {
 }
 
 /// The call as a program would write it, but for addresses: `pread64(5, 0x55d0, 8192, 0) = 8192`.
-fn text(page: &Page<'_>, call: &WholeCall) -> String {
+pub(crate) fn text(page: &Page<'_>, call: &WholeCall) -> String {
     let plain = page.name(call.syscall.trim_end_matches("(i386)"), 28);
     let arguments: Vec<String> = call.arguments.iter().take(6).map(|at| argument(*at)).collect();
     let result = match &call.error {
@@ -95,7 +107,7 @@ fn argument(value: u64) -> String {
     }
 }
 
-fn woken(page: &Page<'_>, waker: &Waker) -> String {
+pub(crate) fn woken(page: &Page<'_>, waker: &Waker) -> String {
     let inside = waker.syscall.as_ref().map(|call| format!(" in {}", page.name(call, 28)));
     let inside = inside.unwrap_or_default();
     let thread = label(page, &waker.thread, waker.tid);
@@ -111,9 +123,15 @@ fn woken(page: &Page<'_>, waker: &Waker) -> String {
     }
 }
 
-/// All of them, for a page; nothing where none were kept.
-pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
-    if record.slowest.is_empty() {
+/// All of them, for a page; nothing where there are none.
+pub(super) fn sheet(
+    page: &Page<'_>,
+    record: &Trace,
+    id: &str,
+    title: &str,
+    calls: &[WholeCall],
+) -> Option<Sheet> {
+    if calls.is_empty() {
         return None;
     }
     let fields = vec![
@@ -129,15 +147,16 @@ pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
         Field::text("path", "path"),
         Field::text("woken_by", "woken by"),
     ];
-    let mut sheet = Sheet::new("slowest", "The slowest calls", fields);
+    let mut sheet = Sheet::new(id, title, fields);
+    let names = Names::from_record(record);
     let ms = |ns: u64| Cell::whole(ns, figure(ns as f64 / 1e6));
-    for call in &record.slowest {
+    for call in calls {
         let whole = WholeCall { path: None, ..call.clone() };
         let path = call.path.as_ref().map(|path| name(page, path)).unwrap_or_default();
         let woken_by = call.woken_by.as_ref().map(|waker| woken(page, waker));
         sheet.push(vec![
             Cell::text(page.name(&call.syscall, 60)),
-            Cell::text(process(page, call)),
+            Cell::text(process(page, names.label_one(page, &call.exec, call.pid), call)),
             Cell::whole(call.start_ns, fixed(call.start_ns as f64 / 1e9, 6)),
             ms(call.wall_ns),
             Cell::from_option(call.on_cpu_ns, ms),

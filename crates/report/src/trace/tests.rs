@@ -20,13 +20,33 @@ macro_rules! golden {
     };
 }
 
+mod peers;
+
 golden!(one_process, rendered(&records::dd()));
 golden!(a_tree_of_processes, rendered(&records::shell_tree()));
 golden!(seen_by_ptrace, rendered(&records::by_ptrace()));
 golden!(killed_by_a_signal, rendered(&records::killed()));
 golden!(attached_to_a_process, rendered(&records::attached()));
 golden!(by_thread, rendered(&records::threads()));
+golden!(by_long_texts, rendered(&records::grouped()));
+golden!(ring_operations, rendered(&records::rings()));
+golden!(quantities_of_ring_operations, {
+    let mut record = records::rings();
+    record.calls.clear();
+    record.view.calls = vec!["ring:read".into(), "%ring".into()];
+    record.view.quantize = vec![Quantity::Return, Quantity::Wall, Quantity::Blocked];
+    rendered(&record)
+});
 golden!(an_interval, crate::interval(&records::interval(), &Style::default()));
+golden!(ring_operations_of_an_interval, {
+    let mut record = records::interval();
+    record.ring_operations = records::rings().ring_operations;
+    record.ring_operations[0].max_is_bound = true;
+    record.observer.lost_requests = 2;
+    crate::interval(&record, &Style::default())
+});
+golden!(ended_by_a_call, rendered(&records::ended_by_a_call()));
+golden!(ended_by_no_call, rendered(&records::ended_by_no_call()));
 golden!(attached_to_the_machine, rendered(&records::idle_machine()));
 golden!(a_watch_that_ended_before_its_command, rendered(&records::cut_short()));
 golden!(nothing_at_all, rendered(&records::empty()));
@@ -208,5 +228,36 @@ fn a_run_with_a_ring_is_not_said_to_have_read_nothing() {
         iotomy_record::Call { syscall: "io_uring_enter".into(), calls: 9, ..Default::default() };
     record.calls.push(call);
     let text = rendered(&record);
-    assert!(text.contains("bytes of ring operations (io_uring) are in no call"), "{text}");
+    assert!(text.contains("what its rings did was not watched"), "{text}");
+    record.observer.sees_rings = Some(true);
+    assert!(!rendered(&record).contains("io_uring:"));
+}
+
+#[test]
+fn requests_of_a_submission_are_told_where_the_program_submits_them() {
+    let mut record = records::rings();
+    // Of those of a submission thread it is not known.
+    record.ring_operations.retain(|row| row.sqpoll == 0);
+    let submitted: u64 = record.ring_operations.iter().map(|row| row.submitted).sum();
+    assert_eq!(submitted, 772);
+    let enter = record.calls.iter_mut().find(|call| call.syscall == "io_uring_enter").unwrap();
+    (0..200).for_each(|_| enter.return_log2.add(4));
+    enter.return_log2.add(0);
+    let text = rendered(&record);
+    assert!(
+        text.contains("  3.9 requests a submission, by 200 calls of io_uring_enter\n"),
+        "{text}"
+    );
+    record.ring_operations[0].sqpoll = 1;
+    assert!(!rendered(&record).contains("a submission"));
+}
+
+#[test]
+fn what_classic_asynchronous_io_moves_is_said_not_to_be_seen() {
+    let mut record = records::dd();
+    assert!(!rendered(&record).contains("io_submit"));
+    let call = iotomy_record::Call { syscall: "io_submit".into(), calls: 9, ..Default::default() };
+    record.calls.push(call);
+    let text = rendered(&record);
+    assert!(text.contains("what classic asynchronous I/O read and wrote is not seen"), "{text}");
 }

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "no test file needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a test ends at what goes wrong")]
 
+pub(crate) mod rings;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Deref;
@@ -65,16 +67,44 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request 
         duration: None,
         files: true,
         paths: false,
+        peers: false,
         threads: false,
         slowest: 0,
         calls: None,
+        ring_operations: None,
         filter: iotomy_observe::Filter::default(),
+        forgets: false,
         rows: Request::ROWS,
     }
 }
 
 pub(crate) fn watch(observer: &dyn Observer, request: &Request) -> Watched {
     Watched(observer.watch(request).unwrap())
+}
+
+/// Watches a subject that runs already, and does something once it is watched.
+pub(crate) fn watch_running(
+    observer: &dyn Observer,
+    request: &Request,
+    running: &mut Running,
+    then: impl FnOnce(&mut Running),
+) -> Watched {
+    let (say, said) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let watched = scope.spawn(move || {
+            say.send(rustix::thread::gettid()).unwrap();
+            watch(observer, request)
+        });
+        let watcher = said.recv().unwrap().as_raw_nonzero().get();
+        let name = observer.declaration().name;
+        // An observer that is not visible in `/proc` watches once its thread is blocked in its poll.
+        let is_watched = || if name == "bpf" { polls(watcher) } else { running.is_traced() };
+        while !is_watched() && !watched.is_finished() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        then(running);
+        watched.join().unwrap()
+    })
 }
 
 /// An observation with sums over its rows.
@@ -262,20 +292,6 @@ impl Running {
         self.shell.stdin.take().unwrap().write_all(b"x").unwrap();
     }
 
-    /// Releases the subject once all its threads are traced. For an observer that is not visible in `/proc`, releases
-    /// it once the watch is blocked in its poll.
-    pub(crate) fn let_go_once_watched(&mut self, observer: &str) {
-        self.wait_until_watched(observer);
-        self.let_go();
-    }
-
-    pub(crate) fn wait_until_watched(&self, observer: &str) {
-        let is_watched = || if observer == "bpf" { a_thread_polls() } else { self.is_traced() };
-        while !is_watched() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    }
-
     /// Whether the tracer has stopped each thread and resumed it. A thread that is seized and not yet interrupted makes
     /// calls that are not watched. A stop is a voluntary switch; the count is read first, because a thread that has
     /// stopped and is in no stop has been resumed.
@@ -318,9 +334,8 @@ fn switches(pid: u32, tid: u32) -> u64 {
 
 /// Returns whether a thread of this process is in poll or ppoll, or in a restart_syscall that continues an interrupted
 /// one (x86-64 numbers).
-fn a_thread_polls() -> bool {
-    std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
-        let call = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
-        ["7 ", "271 ", "219 "].iter().any(|number| call.starts_with(number))
-    })
+fn polls(thread: i32) -> bool {
+    let call =
+        std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap_or_default();
+    ["7 ", "271 ", "219 "].iter().any(|number| call.starts_with(number))
 }

@@ -1,6 +1,6 @@
 //! `ptrace(2)` on a child made for it.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::Refusal;
 use super::child::{errno, exit_now, pipe, wait_for_end};
@@ -24,6 +24,26 @@ pub fn seize_child() -> Result<(), Refusal> {
     unsafe { libc::kill(pid, libc::SIGKILL) };
     wait_for_end(pid);
     result
+}
+
+/// Copies a descriptor of this process, by pidfd_getfd(2).
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn copy_descriptor() -> Result<(), Refusal> {
+    let (read, _write) = pipe()?;
+    let owned = |call, fd: libc::c_long| match i32::try_from(fd) {
+        // SAFETY: the kernel has just made the descriptor for this process, and nothing else has it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(Refusal::last(call)),
+    };
+    // SAFETY: takes plain integers.
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, std::process::id(), 0) };
+    let process = owned("pidfd_open", process)?;
+    let (process, fd) = (process.as_raw_fd(), read.as_raw_fd());
+    // SAFETY: takes plain integers.
+    let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process, fd, 0) };
+    owned("pidfd_getfd", copy).map(drop)
 }
 
 /// The child: waits until the parent closes its end, which its death does too.

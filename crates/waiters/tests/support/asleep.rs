@@ -12,7 +12,7 @@ pub(crate) fn this_thread() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Comes back when the thread sleeps in the call its waiter waits by; at once where it never sleeps. A call
+/// Comes back when the thread sleeps in a call its waiter waits by; at once where it never sleeps. A call
 /// that the kernel itself has disturbed, as when a ring the thread had is taken down, goes on as
 /// restart_syscall(2).
 pub(crate) fn until_asleep(thread: i32, waiter: &Declaration) {
@@ -20,7 +20,8 @@ pub(crate) fn until_asleep(thread: i32, waiter: &Declaration) {
         return;
     }
     let number = |name| syscalls::number(Abi::X86_64, name).unwrap().to_string();
-    let asleep = [waiter.calls.wait[0].name, "restart_syscall"].map(number);
+    let waits = waiter.calls.wait.iter().map(|call| call.name);
+    let asleep: Vec<_> = waits.chain(["restart_syscall"]).map(number).collect();
     let path = format!("/proc/self/task/{thread}/syscall");
     let began = Instant::now();
     loop {

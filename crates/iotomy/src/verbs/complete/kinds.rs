@@ -4,29 +4,34 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use iotomy_d::Options;
 use iotomy_history::{Filter, Store, store_file};
 use iotomy_host::Cgroups;
 use iotomy_lab::{EXPERIMENTS, Experiment};
 use iotomy_limits::declarations;
+use iotomy_observe::ring_operations;
 use iotomy_record::KeptRun;
-use iotomy_record::calls::GROUPS;
+use iotomy_record::calls::RING_PREFIX;
 use iotomy_sys::errno;
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::{Add, Candidate};
 use crate::verbs::lab::axis_values;
+use crate::verbs::trace::groups;
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An axis of an experiment and its values, as in `size=64M,1G`.
     Axis,
-    /// Calls and groups of calls.
+    /// Calls, ring operations and groups of them.
     Calls,
     /// A line for the shell.
     CommandLine,
     /// A running container.
     Container,
+    /// An option of a D program.
+    DOption,
     /// A call that is taken away, as in `B:splice=EINVAL`.
     Denial,
     Experiment,
@@ -66,6 +71,8 @@ pub(super) const KINDS: &[(&str, &str, Kind)] = &[
     ("race", "output", Kind::Output),
     ("race", "prepare", Kind::CommandLine),
     ("race", "setup", Kind::CommandLine),
+    ("d", "command", Kind::CommandLine),
+    ("d", "options", Kind::DOption),
     ("limits", "only", Kind::Limit),
     ("lab list", "names", Kind::Experiment),
     ("lab run", "axes", Kind::Axis),
@@ -129,11 +136,12 @@ impl Kind {
                 }
             },
             Self::Calls => {
-                let groups = GROUPS.iter().map(|one| (one.name, one.summary));
-                let groups = groups.map(|(name, says)| Candidate(name.into(), says.into()));
-                (Add::Nothing, 0, groups.chain(calls()).collect())
+                let groups = groups().map(|(name, says)| Candidate(name.into(), says.into()));
+                let operations = ring_operations().map(|name| format!("{RING_PREFIX}{name}"));
+                (Add::Nothing, 0, groups.chain(calls()).chain(plain(operations)).collect())
             }
             Self::CommandLine => (Add::Commands, 0, Vec::new()),
+            Self::DOption => (Add::Nothing, 0, plain(Options::NAMES.map(String::from))),
             Self::Container => (Add::Nothing, 0, containers()),
             Self::Denial if word.contains('=') => {
                 let names = (1..512).filter_map(errno::name).map(str::to_owned);

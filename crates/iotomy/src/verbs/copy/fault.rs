@@ -17,7 +17,7 @@ pub(super) enum Stop {
     Failed(anyhow::Error),
     /// It was done, and a check found a difference.
     Differs(anyhow::Error),
-    /// The reader of the target has closed its end, which is no error.
+    /// The reader of the target has closed its end, which is not an error.
     ReaderGone,
 }
 

@@ -86,7 +86,7 @@ fn attributes(source: &Source, target: &Target<'_>) -> Result<(), (String, Errno
         }
     }
     if !has_list {
-        // An ACL inherited from its directory. Most files have none, which is no error.
+        // An ACL inherited from its directory. Most files have none, which is not an error.
         let _ = fremovexattr(target.fd(), ACCESS_LIST);
     }
     Ok(())

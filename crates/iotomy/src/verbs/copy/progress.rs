@@ -174,7 +174,7 @@ impl Shared {
             if state.over {
                 return;
             }
-            // A file that is no terminal gets a line a second.
+            // A file that is not a terminal gets a line a second.
             pause = if self.terminal { REDRAW } else { QUIET };
             let line = self.line(self.moved.load(Ordering::Relaxed), false);
             let text =

@@ -167,7 +167,7 @@ mod tests {
         TriedAbility { name, group, purpose: "race: cold runs", outcome }
     }
 
-    fn found() -> Findings {
+    fn findings() -> Findings {
         let missing = |reason: &str, remedy: &str| Outcome::Missing {
             reason: reason.to_owned(),
             remedy: remedy.to_owned(),
@@ -221,17 +221,17 @@ watching
             "x".repeat(78),
             "x".repeat(42),
         );
-        assert_eq!(text(&found(), &PLAIN), expected);
+        assert_eq!(text(&findings(), &PLAIN), expected);
     }
 
     #[test]
     fn color_adds_nothing_but_color() {
-        let mut colored = text(&found(), &Style { color: true, ..PLAIN });
+        let mut colored = text(&findings(), &Style { color: true, ..PLAIN });
         assert!(colored.contains(GREEN) && colored.contains(YELLOW));
         for style in [BOLD, GREEN, YELLOW, RESET] {
             colored = colored.replace(style, "");
         }
-        assert_eq!(colored, text(&found(), &PLAIN));
+        assert_eq!(colored, text(&findings(), &PLAIN));
     }
 
     #[test]
@@ -247,14 +247,14 @@ watching
 
     #[test]
     fn a_machine_that_tells_nothing_is_unknown() {
-        let silent = Findings { machine: Machine::default(), ..found() };
+        let silent = Findings { machine: Machine::default(), ..findings() };
         let list = text(&silent, &PLAIN);
         assert!(list.contains("processor       unknown\n  memory          unknown\n"), "{list}");
     }
 
     #[test]
     fn without_an_observer_the_summary_says_so() {
-        let mut none = found();
+        let mut none = findings();
         none.abilities.retain(|tried| tried.group != "observers");
         assert!(
             text(&none, &PLAIN)

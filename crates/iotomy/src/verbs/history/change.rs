@@ -87,7 +87,7 @@ pub(super) struct ImportArgs {
 
 pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     let records = args.files.iter().map(store::load_with_bytes);
-    // A file that is no record keeps all others from being kept.
+    // A file that is not a record keeps all others from being kept.
     let records = records.collect::<Result<Vec<_>, _>>()?;
     keep_in(&place()?, |store| {
         for ((record, json), file) in records.iter().zip(&args.files) {

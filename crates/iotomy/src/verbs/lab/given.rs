@@ -15,7 +15,7 @@ pub(super) type AxisArguments = Vec<(String, Vec<String>)>;
 /// The values of `-L`, each checked against its experiments.
 ///
 /// # Errors
-/// When a name is no axis of any, or a value not one of its axis.
+/// When a name is not an axis of any, or a value not one of its axis.
 pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result<AxisArguments> {
     let mut given: AxisArguments = Vec::new();
     for axis in axes {

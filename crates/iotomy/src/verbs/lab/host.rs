@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use iotomy_host::rfc3339;
-use iotomy_lab::{EXPERIMENTS, Params, Progress, RunHost, State, Wakeups, Watch};
+use iotomy_lab::{EXPERIMENTS, Params, Progress, RunHost, RunWatch, State, Wakeups, Watch};
 use iotomy_observe::take_interrupt;
 use iotomy_race::Interrupts;
 use iotomy_record::{AxisValue, Case, Sweep, Trace, View};
@@ -137,6 +137,10 @@ impl Watch for CommandHost {
     fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String> {
         let counting = iotomy_observe::Wakeups::of_children();
         counting.map(|counting| Box::new(Counting(counting)) as Box<dyn Wakeups>)
+    }
+
+    fn run_watch(&mut self) -> Result<Box<dyn RunWatch>, String> {
+        iotomy_observe::SwitchWatch::new().map(|watch| Box::new(watch) as Box<dyn RunWatch>)
     }
 }
 

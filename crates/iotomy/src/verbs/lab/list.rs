@@ -72,7 +72,9 @@ fn long(declared: &Declaration) -> String {
     for axis in declared.axes {
         put(&mut text, &format!("\n  -L {}=  ", axis.name), axis.summary);
         let takes = match axis.takes {
-            Takes::Names(_) | Takes::Listed(_) => axis.takes.names().unwrap_or_default().join(", "),
+            Takes::Names(_) | Takes::Listed(_) | Takes::Registered { .. } => {
+                axis.takes.names().unwrap_or_default().join(", ")
+            }
             Takes::Numbers(least, most) => {
                 let ends = [least, most].map(|end| value(axis, Value::N(end)));
                 format!("{} to {}", ends[0], ends[1])

@@ -142,7 +142,7 @@ impl RunRequest<'_> {
         })
     }
 
-    /// The absolute form that is saved. A name that is no text is not saved.
+    /// The absolute form that is saved. A name that is not text is not saved.
     fn kept_as(&self, json: Option<&Path>) -> Option<String> {
         match json?.to_str()? {
             DASH => Some(DASH.to_owned()),

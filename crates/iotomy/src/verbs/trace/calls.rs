@@ -1,31 +1,62 @@
-//! `--call`: names and groups to a set of calls.
+//! `--call`: names and groups to a set of calls, and one of ring operations.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use iotomy_record::calls::{GROUPS, group};
+use iotomy_observe::{is_ring_operation, ring_operations};
+use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX, group};
 use iotomy_sys::syscalls::{self, Abi};
 
 /// The help of `--call`, with every group.
 pub(super) fn help() -> String {
-    let mut help =
-        String::from("Count only these system calls and groups, as in read,write,%file\n\nGroups:");
-    for group in GROUPS {
-        help.push_str(&format!("\n- {:<9} {}", group.name, group.summary));
+    let mut help = String::from(
+        "Count only these system calls, ring operations and groups, as in read,%file,ring:send_zc\n\n\
+         Groups:",
+    );
+    for (name, summary) in groups() {
+        help.push_str(&format!("\n- {name:<9} {summary}"));
     }
     help
 }
 
-/// The calls that `words` name, themselves or by their group; `None` for all, when there are none.
+/// All groups, with a summary of each.
+pub(in crate::verbs) fn groups() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let groups = GROUPS.iter().map(|group| (group.name, group.summary));
+    groups.chain([(ALL_RINGS, "all operations of io_uring; ring:NAME is one of them")])
+}
+
+/// What is counted; `None` for all.
+#[derive(Debug, Default)]
+pub(super) struct Chosen {
+    pub(super) calls: Option<BTreeSet<String>>,
+    pub(super) ring_operations: Option<BTreeSet<String>>,
+}
+
+/// The calls and ring operations that `words` name, themselves or by their group; all, when there are none.
 ///
 /// # Errors
-/// A word that is neither a call nor a group.
-pub(super) fn calls(words: &[String]) -> Result<Option<BTreeSet<String>>> {
+/// A word names neither a call nor a ring operation nor a group.
+pub(super) fn chosen(words: &[String]) -> Result<Chosen> {
+    if words.is_empty() {
+        return Ok(Chosen::default());
+    }
     let mut calls = BTreeSet::new();
+    let mut operations = Some(BTreeSet::new());
     for word in words {
-        if word.starts_with('%') {
+        if word == ALL_RINGS {
+            operations = None;
+        } else if let Some(operation) = word.strip_prefix(RING_PREFIX) {
+            if !is_ring_operation(operation) {
+                let known: Vec<&str> = ring_operations().collect();
+                bail!(
+                    "unknown ring operation {operation:?}; the operations are {}",
+                    known.join(", ")
+                );
+            }
+            operations.iter_mut().for_each(|all| _ = all.insert(operation.to_owned()));
+        } else if word.starts_with('%') {
             let Some(group) = group(word) else {
-                let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
+                let groups: Vec<&str> = groups().map(|(name, _)| name).collect();
                 bail!("unknown group {word}; the groups are {}", groups.join(", "));
             };
             calls.extend(group.calls.iter().map(|&call| call.to_owned()));
@@ -35,7 +66,7 @@ pub(super) fn calls(words: &[String]) -> Result<Option<BTreeSet<String>>> {
             bail!("unknown system call {word:?}; {}", advice(word));
         }
     }
-    Ok((!words.is_empty()).then_some(calls))
+    Ok(Chosen { calls: Some(calls), ring_operations: operations })
 }
 
 fn is_call(name: &str) -> bool {
@@ -44,6 +75,9 @@ fn is_call(name: &str) -> bool {
 
 /// Calls whose names contain the word, or are contained in it.
 fn advice(word: &str) -> String {
+    if is_ring_operation(word) {
+        return format!("did you mean {RING_PREFIX}{word}?");
+    }
     let known = (0..512).map(|number| syscalls::name(Abi::X86_64, number));
     let alike: Vec<String> = known
         .filter(|name| !name.starts_with("syscall_"))
@@ -61,19 +95,38 @@ fn advice(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn calls_of(words: &[&str]) -> Result<Option<BTreeSet<String>>> {
-        calls(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+    fn chosen_by(words: &[&str]) -> Result<Chosen> {
+        chosen(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+    }
+
+    fn refused(word: &str) -> String {
+        chosen_by(&["read", word]).unwrap_err().to_string()
     }
 
     #[test]
-    fn no_word_means_every_call() {
-        assert_eq!(calls_of(&[]).unwrap(), None);
+    fn no_word_means_everything() {
+        let all = chosen_by(&[]).unwrap();
+        assert_eq!((all.calls, all.ring_operations), (None, None));
     }
 
     #[test]
     fn groups_and_names_add_up() {
-        let set = calls_of(&["getppid", "%poll"]).unwrap().unwrap();
+        let Chosen { calls, ring_operations } = chosen_by(&["getppid", "%poll"]).unwrap();
+        let set = calls.unwrap();
         assert!(set.contains("getppid") && set.contains("epoll_wait") && !set.contains("read"));
+        assert_eq!(ring_operations, Some(BTreeSet::new()));
+    }
+
+    #[test]
+    fn ring_operations_are_no_calls() {
+        let Chosen { calls, ring_operations } =
+            chosen_by(&["ring:read", "write", "ring:op_99"]).unwrap();
+        assert_eq!(calls.unwrap().iter().collect::<Vec<_>>(), ["write"]);
+        assert_eq!(ring_operations.unwrap().iter().collect::<Vec<_>>(), ["op_99", "read"]);
+        for words in [["%ring", "ring:read"], ["ring:read", "%ring"]] {
+            let all = chosen_by(&words).unwrap();
+            assert_eq!((all.calls, all.ring_operations), (Some(BTreeSet::new()), None));
+        }
     }
 
     #[test]
@@ -87,7 +140,14 @@ mod tests {
 
     #[test]
     fn an_unknown_word_is_answered_with_what_there_is() {
-        assert!(calls_of(&["stat64x"]).unwrap_err().to_string().contains("stat"));
-        assert!(calls_of(&["%disk"]).unwrap_err().to_string().contains("%file"));
+        assert!(refused("stat64x").contains("stat"));
+        assert!(refused("%disk").contains("%file, ") && refused("%disk").ends_with("%ring"));
+        let operations = refused("ring:reed");
+        assert!(
+            operations
+                .starts_with("unknown ring operation \"reed\"; the operations are nop, readv, ")
+        );
+        assert!(refused("ring:").contains("send_zc"));
+        assert!(refused("send_zc").ends_with("did you mean ring:send_zc?"));
     }
 }

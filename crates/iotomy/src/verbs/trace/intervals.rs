@@ -16,6 +16,8 @@ use iotomy_record::store::{OutputFile, RecordRef, StoreError};
 use iotomy_record::{IntervalCounts, Intervals, Trace};
 use iotomy_report::Style;
 
+use super::watching;
+
 /// Takes a snapshot at the end of each interval and prints what came in it.
 pub(super) struct IntervalView {
     every: Duration,
@@ -64,6 +66,7 @@ impl IntervalView {
     pub(super) fn finish(mut self, whole: &Trace) -> Result<()> {
         let counts = std::mem::take(&mut self.intervals).finish(whole);
         self.common.exit = whole.exit;
+        self.common.ended_by = whole.ended_by.clone();
         self.give(counts);
         let text = self.text.take().and_then(|(_, to)| to);
         let ended = [text, self.lines.take()].into_iter().flatten().map(Stream::end);
@@ -84,10 +87,14 @@ impl IntervalView {
             processes: counts.processes,
             calls: counts.calls,
             files: counts.files,
+            connections: counts.connections,
+            ring_operations: counts.ring_operations,
             ledger: counts.ledger,
             ..self.common.clone()
         };
         record.observer.lost_events = counts.lost;
+        record.observer.lost_connections = counts.lost_connections;
+        record.observer.lost_requests = counts.lost_requests;
         if let Some(lines) = &mut self.lines {
             match RecordRef::Trace(&record).line() {
                 Ok(line) => lines.write(line),
@@ -107,11 +114,7 @@ impl IntervalView {
 
 impl Viewer for IntervalView {
     fn begin(&mut self, outset: &WatchStart) {
-        let observer = &mut self.common.observer;
-        observer.name = outset.observer.to_owned();
-        observer.times_inflated = outset.times_inflated;
-        [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
-        observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;
+        watching::note_start(&mut self.common, outset);
         self.began = SystemTime::now();
         self.next = Instant::now().checked_add(self.every);
         // The signals are held by now: no thread of these gets one.
@@ -136,10 +139,12 @@ impl Viewer for IntervalView {
         let now = Instant::now();
         if self.next.is_some_and(|next| now >= next) {
             match look() {
-                Ok(snapshot) => {
+                Ok(Some(snapshot)) => {
                     let counts = self.intervals.advance(&snapshot);
                     self.give(counts);
                 }
+                // It has just ended: what is left is for the end.
+                Ok(None) => {}
                 Err(reason) => self.failed = Some(reason),
             }
             // At whole intervals from the start; those that were missed are in the next.

@@ -222,7 +222,8 @@ impl LiveView {
     fn refresh(&mut self, look: &mut TakeSnapshot<'_>) {
         let began = cpu_time();
         match look() {
-            Ok(snapshot) => {
+            Ok(None) => {}
+            Ok(Some(snapshot)) => {
                 // Drawing takes the smaller part of the time, judged by the last drawing.
                 let wait = (cpu_time().saturating_sub(began) * SPARING).max(SECOND);
                 self.screen.on(Event::Look(snapshot, wait));
@@ -247,6 +248,7 @@ impl Viewer for LiveView {
         setting.observer = outset.observer.to_owned();
         setting.cost_range_ns = outset.cost_range_ns;
         setting.times_inflated = outset.times_inflated;
+        setting.rings = outset.sees_rings;
         self.take_screen();
     }
 

@@ -20,7 +20,7 @@ use crate::verbs::target::RUNNING;
 pub(crate) struct UserArgs {
     /// Run the command as this user in a login environment: HOME, SHELL, USER, LOGNAME and PATH are
     /// the user's, variables of the terminal and the locale stay, all others are dropped
-    #[arg(long, value_name = "NAME", conflicts_with = RUNNING)]
+    #[arg(long, value_name = "NAME", conflicts_with = RUNNING, requires = "command")]
     user: Option<String>,
 
     /// Run the command of --user in the current environment, unchanged

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use iotomy_host::machine;
 use iotomy_observe::{
-    OBSERVERS, Observation, ObserveError, Observer, OptionalViewer, Request, Target, observer,
+    OBSERVERS, Observation, ObserveError, Observer, OptionalViewer, Request, Target, WatchStart,
+    observer,
 };
 use iotomy_record::{Trace, View, lossless};
 use iotomy_sys::launch::Command;
@@ -28,10 +29,13 @@ pub(in crate::verbs) fn everything(command: &Command) -> Request {
         duration: None,
         files: true,
         paths: false,
+        peers: false,
         threads: false,
         slowest: 0,
         calls: None,
+        ring_operations: None,
         filter: iotomy_observe::Filter::default(),
+        forgets: false,
         rows: Request::ROWS,
     }
 }
@@ -88,6 +92,16 @@ pub(in crate::verbs) fn record(
     assemble(command, started, seen, view)
 }
 
+/// Notes in a record that is made before the watch has ended how that began.
+pub(super) fn note_start(record: &mut Trace, outset: &WatchStart) {
+    let observer = &mut record.observer;
+    observer.name = outset.observer.to_owned();
+    observer.times_inflated = outset.times_inflated;
+    observer.sees_rings = Some(outset.sees_rings);
+    [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
+    observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;
+}
+
 /// The observation as a record; `command` is empty where none was started.
 pub(in crate::verbs) fn assemble(
     command: Vec<String>,
@@ -103,19 +117,24 @@ pub(in crate::verbs) fn assemble(
         exit: seen.exit,
         machine: machine(),
         interval: None,
+        ring: None,
         cpu_capacity: seen.cpu_capacity,
         observer: seen.observer,
         processes: seen.processes,
         calls: seen.calls,
         files: seen.files,
         paths: seen.paths,
+        connections: seen.connections,
+        ring_operations: seen.ring_operations,
         slowest: seen.slowest,
+        ended_by: seen.ended_by,
         by: seen.by,
         ledger: seen.ledger,
         threads: seen.threads,
         findings: Vec::new(),
         still_running: seen.still_running,
         unwatched_children: seen.unwatched_children,
+        host_names: std::collections::BTreeMap::new(),
         targets: Vec::new(),
         view,
     }

@@ -32,7 +32,8 @@ const fn by_device(
 
 /// Every tracepoint, by layer from the top down. To detach one, the kernel waits until no CPU can
 /// be inside it any more, some ten ms each and one after the other: so they are few, and those of a
-/// file system are attached only where one is mounted.
+/// file system are attached only where one is mounted. None is of an end that an interrupt tells, as
+/// `iomap_dio_complete`: that may be of another thread's request.
 pub(super) static TRACEPOINTS: &[Tracepoint] = &[
     own("filemap", "mm_filemap_get_pages", &["index", "last_index"]),
     own("filemap", "mm_filemap_add_to_page_cache", &["index", "order?"]),
@@ -46,7 +47,6 @@ pub(super) static TRACEPOINTS: &[Tracepoint] = &[
     own("lock", "contention_begin", &["flags"]),
     own("lock", "contention_end", &["ret"]),
     own("iomap", "iomap_dio_rw_begin", &["pos", "count"]),
-    own("iomap", "iomap_dio_complete", &["pos", "ret"]),
     own("iomap", "iomap_readahead", &["nr_pages"]),
     own("ext4", "ext4_da_write_begin", &["pos", "len"]),
     own("ext4", "ext4_da_write_end", &["pos", "len", "copied"]),

@@ -9,7 +9,7 @@ pub(super) const EVENTS: usize = 96;
 pub(super) const MOST_STORIES: usize = 16;
 /// Entries the table of tracepoints may have.
 #[cfg(test)]
-pub(super) const PLANS: usize = WHATS - 8;
+pub(super) const PLANS: usize = WHATS - 9;
 
 pub(super) const KIND_READ: u8 = 1;
 pub(super) const KIND_WRITE: u8 = 2;
@@ -17,7 +17,10 @@ pub(super) const KIND_SYNC: u8 = 3;
 pub(super) const ASKED_COUNT: u8 = 1 << 4;
 pub(super) const ASKED_VECTOR: u8 = 2 << 4;
 pub(super) const KIND_AT: u8 = 1 << 6;
+/// Of a story.
+pub(super) const KIND_REGISTERED: u16 = 4;
 pub(super) const NO_CALL: u16 = 0xffff;
+pub(super) const RING_OPERATION: u16 = 0x4000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowKey {
@@ -206,6 +209,7 @@ pub(super) struct SlowCallRow {
     pub(super) fd: u32,
     pub(super) tid: u32,
     pub(super) call: u16,
+    pub(super) kind: u16,
     pub(super) unseen: u32,
     pub(super) counts: [u32; WHATS],
     pub(super) events: Vec<Event>,
@@ -230,11 +234,12 @@ impl Wire for SlowCallRow {
             fd: from.u32(),
             tid: from.u32(),
             call: from.u16(),
+            kind: from.u16(),
             unseen: 0,
             counts: [0; WHATS],
             events: Vec::new(),
         };
-        let (_kind, _open) = (from.u16(), from.u32());
+        let _open = from.u32();
         let used = from.u32() as usize;
         story.unseen = from.u32();
         story.counts = std::array::from_fn(|_| from.u32());

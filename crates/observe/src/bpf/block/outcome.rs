@@ -9,7 +9,8 @@ use libbpf_rs::Object;
 use super::super::companion::{Images, call_by_number};
 use super::super::layout::SLOTS;
 use super::super::object::{RowAction, visit_rows};
-use super::layout::{AheadRow, Counters, NO_CALL, Row, RowKey};
+use super::layout::{AheadRow, Counters, NO_CALL, RING_OPERATION, Row, RowKey};
+use crate::ring_names;
 
 /// The block layer's part of the record.
 pub(super) fn block(object: &Object, counters: &Counters, images: &Images) -> BlockIo {
@@ -39,9 +40,15 @@ pub(super) fn block(object: &Object, counters: &Counters, images: &Images) -> Bl
     }
 }
 
-/// A call by the number the kernel side keeps.
+/// A call, or an operation of io_uring, by the number the kernel side keeps.
 pub(super) fn call(call: u16) -> Option<String> {
-    (call != NO_CALL).then(|| call_by_number(call))
+    match call {
+        NO_CALL => None,
+        op if op & RING_OPERATION != 0 => {
+            Some(ring_names::call(Some(u32::from(op & !RING_OPERATION))))
+        }
+        call => Some(call_by_number(call)),
+    }
 }
 
 fn requests(key: &RowKey, row: &Row, images: &Images) -> Option<Requests> {
@@ -140,6 +147,13 @@ mod tests {
     #[test]
     fn a_device_without_a_name_keeps_its_number() {
         assert_eq!(device(4095 << 20 | 7), "4095:7");
+    }
+
+    #[test]
+    fn an_operation_of_io_uring_stands_in_place_of_a_call() {
+        assert_eq!(call(RING_OPERATION | 22).as_deref(), Some("ring:read"));
+        assert_eq!(call(NO_CALL), None);
+        assert_eq!(call(1).as_deref(), Some("write"));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use super::super::companion::Images;
 use super::super::layout::{Fields, FileKey, Wire};
 use super::super::object::map;
 use super::events::TRACEPOINTS;
-use super::layout::{Counters, Event, SlowCallRow as Buffer, WHATS};
+use super::layout::{
+    Counters, Event, KIND_REGISTERED, RING_OPERATION, SlowCallRow as Buffer, WHATS,
+};
 use super::outcome::{call, device, operation};
 use crate::naming::error_name;
 
@@ -21,6 +23,7 @@ const INSERT: usize = WHATS - 5;
 const ISSUE: usize = WHATS - 6;
 const COMPLETE: usize = WHATS - 7;
 const MERGE: usize = WHATS - 8;
+const WORKER: usize = WHATS - 9;
 
 /// As `struct file_key` has it in `trace.h`, for names.
 const NO_THREAD: u32 = 0;
@@ -47,6 +50,7 @@ fn story(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
         thread: NO_THREAD,
     };
     let (events, hidden) = events(buffer);
+    let is_request = buffer.call & RING_OPERATION != 0;
     Some(SlowCall {
         pid,
         exec: exec.to_owned(),
@@ -54,6 +58,7 @@ fn story(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
         tid: buffer.tid,
         syscall: call(buffer.call).unwrap_or_default(),
         fd: buffer.fd,
+        registered_file: buffer.kind & KIND_REGISTERED != 0,
         path: images.path(&key).map(str::to_owned),
         offset: (buffer.offset != u64::MAX).then_some(buffer.offset),
         asked_bytes: (buffer.argument > 0).then_some(buffer.argument),
@@ -63,7 +68,8 @@ fn story(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
             .then(|| error_name(buffer.ret.unsigned_abs() as u32)),
         start_ns: buffer.start_ns.saturating_sub(images.first_ns),
         wall_ns,
-        on_cpu_ns: wall_ns.saturating_sub(buffer.off_ns),
+        // No single thread carries a request out.
+        on_cpu_ns: if is_request { 0 } else { wall_ns.saturating_sub(buffer.off_ns) },
         blocked_ns: buffer.blocked_ns.min(wall_ns),
         events,
         hidden,
@@ -102,6 +108,7 @@ fn event_name(what: usize) -> String {
         ISSUE => "block-issue",
         COMPLETE => "block-complete",
         MERGE => "block-merge",
+        WORKER => "worker-queue",
         other => TRACEPOINTS.get(other).map_or("?", |tracepoint| tracepoint.name),
     };
     name.to_owned()
@@ -118,7 +125,7 @@ fn happening(event: &Event, start_ns: u64) -> CallEvent {
     let (values, words) = (&mut happening.values, &mut happening.words);
     match what {
         OUT => word(words, "state", state(event.args[0], event.args[1] != 0)),
-        IN => {}
+        IN | WORKER => {}
         WOKEN => {
             let name = [event.args[0].to_ne_bytes(), event.args[1].to_ne_bytes()].concat();
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());

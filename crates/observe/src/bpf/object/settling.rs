@@ -3,15 +3,21 @@
 //! The one tricky invariant is the order: the counting ends, that moment is recorded, and only then
 //! are books closed, by the first of two: `settle`, or a thread's own last switch.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore, MapFlags};
+use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::{LAST_HEARD, Session, iterate, map, refusal};
+use super::{Fields, LAST_HEARD, Session, UNREAD_TABLES, iterate, map, refusal};
+use crate::bpf::kernel_now;
 
 /// How long the last switches of threads that have ended are waited for: many turns of a CPU that
 /// many want.
 const LAST_SWITCHES: Duration = Duration::from_secs(1);
+
+/// The iterator over the connections that are open at the end.
+const MEASURE: &str = "measure_open";
 
 impl Session {
     /// Ends the watch and books what threads that are still alive did until then.
@@ -20,6 +26,12 @@ impl Session {
     /// The kernel's error.
     pub(in crate::bpf) fn settle(&mut self) -> Result<(), String> {
         end(self, LAST_SWITCHES)
+    }
+
+    /// When the watch ended; 0 while it lasts.
+    pub(in crate::bpf) fn ended_ns(&self) -> u64 {
+        let bytes = map(&self.object, ".data.ended").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        Fields(&bytes.ok().flatten().unwrap_or_default()).u64()
     }
 
     fn set_ended(&self, at: u64) -> Result<(), String> {
@@ -31,12 +43,19 @@ impl Session {
 
 /// The steps of an end, which [`end`] has in order.
 trait Ending {
+    /// A call has ended it, and named the moment.
+    fn has_ended(&mut self) -> bool;
     fn count_no_more(&mut self) -> Result<(), String>;
     fn name_the_moment(&mut self) -> Result<(), String>;
+    /// Those that are open, while the end of one is still observed.
+    fn measure_connections(&mut self);
     /// All programs are detached except the one that observes a thread's last switch.
     fn keep_last_switches(&mut self);
     /// Those of all threads that are in a list of tasks.
     fn close_books(&mut self) -> Result<(), String>;
+    /// Returns when every program that is under way has ended: one of another CPU may have seen the call that
+    /// ended the watch first.
+    fn await_programs(&mut self);
     /// Of how many threads the books are open.
     fn open_books(&mut self) -> u32;
     fn hear_no_more(&mut self);
@@ -44,14 +63,21 @@ trait Ending {
 
 /// Ends a watch; last switches are waited for this long.
 fn end(watch: &mut impl Ending, patience: Duration) -> Result<(), String> {
-    // First the counting ends, then that moment is named: nothing may be counted beyond it.
-    watch.count_no_more()?;
-    watch.name_the_moment()?;
+    let by_a_call = watch.has_ended();
+    if !by_a_call {
+        // First the counting ends, then that moment is named: nothing may be counted beyond it.
+        watch.count_no_more()?;
+        watch.name_the_moment()?;
+    }
+    watch.measure_connections();
     // A thread that ends before it is settled is booked by its last switch.
     watch.keep_last_switches();
     let closed = watch.close_books();
     if closed.is_ok() {
         await_last_switches(watch, patience);
+    }
+    if by_a_call {
+        watch.await_programs();
     }
     watch.hear_no_more();
     closed
@@ -67,13 +93,23 @@ fn await_last_switches(watch: &mut impl Ending, patience: Duration) {
 }
 
 impl Ending for Session {
+    fn has_ended(&mut self) -> bool {
+        self.was_ended()
+    }
+
     fn count_no_more(&mut self) -> Result<(), String> {
         self.set_ended(1)
     }
 
     fn name_the_moment(&mut self) -> Result<(), String> {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        self.set_ended(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+        self.set_ended(kernel_now())
+    }
+
+    fn measure_connections(&mut self) {
+        let is_loaded = self.has_details() && !self.left_out.iter().any(|one| one == MEASURE);
+        if is_loaded && iterate(&self.object, MEASURE).is_err() {
+            UNREAD_TABLES.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn keep_last_switches(&mut self) {
@@ -82,6 +118,12 @@ impl Ending for Session {
 
     fn close_books(&mut self) -> Result<(), String> {
         iterate(&self.object, "settle")
+    }
+
+    fn await_programs(&mut self) {
+        // It waits for an RCU grace period, and programs run as RCU readers. Where the kernel does not have it,
+        // what has passed since the end is thousands of times what a program takes.
+        let _ = membarrier(MembarrierCommand::Global);
     }
 
     fn open_books(&mut self) -> u32 {
@@ -108,6 +150,7 @@ mod tests {
         /// Neither there nor off their CPU; before each look but the first, one of them leaves it.
         leaving: u32,
         stuck: bool,
+        was_ended: bool,
         refused: bool,
         looks: u32,
         /// Left when nothing is observed any more.
@@ -115,6 +158,10 @@ mod tests {
     }
 
     impl Ending for Scripted {
+        fn has_ended(&mut self) -> bool {
+            self.was_ended
+        }
+
         fn count_no_more(&mut self) -> Result<(), String> {
             self.steps.push("count no more");
             Ok(())
@@ -123,6 +170,10 @@ mod tests {
         fn name_the_moment(&mut self) -> Result<(), String> {
             self.steps.push("name the moment");
             Ok(())
+        }
+
+        fn measure_connections(&mut self) {
+            self.steps.push("measure connections");
         }
 
         fn keep_last_switches(&mut self) {
@@ -136,6 +187,10 @@ mod tests {
             }
             self.listed = 0;
             Ok(())
+        }
+
+        fn await_programs(&mut self) {
+            self.steps.push("await programs");
         }
 
         fn open_books(&mut self) -> u32 {
@@ -154,8 +209,14 @@ mod tests {
 
     /// Not reached.
     const LONG: Duration = Duration::from_secs(600);
-    const STEPS: [&str; 5] =
-        ["count no more", "name the moment", "keep last switches", "close books", "hear no more"];
+    const STEPS: [&str; 6] = [
+        "count no more",
+        "name the moment",
+        "measure connections",
+        "keep last switches",
+        "close books",
+        "hear no more",
+    ];
 
     #[test]
     fn last_switches_are_heard_before_nothing_is() {
@@ -163,6 +224,15 @@ mod tests {
         end(&mut watch, LONG).unwrap();
         assert_eq!((watch.unbooked, watch.looks), (Some(0), 4));
         assert_eq!(watch.steps, STEPS);
+    }
+
+    #[test]
+    fn a_watch_that_a_call_has_ended_ended_at_that_moment() {
+        let mut watch = Scripted { listed: 4, was_ended: true, ..Scripted::default() };
+        end(&mut watch, LONG).unwrap();
+        let mut steps = STEPS[2..].to_vec();
+        steps.insert(3, "await programs");
+        assert_eq!((watch.unbooked, watch.steps), (Some(0), steps));
     }
 
     #[test]
@@ -190,8 +260,8 @@ mod tests {
 
     /// Makes the kernel side of a session without threads claim that this many have books.
     fn pretend(session: &Session, open: u32) {
-        // `open_books` of `struct counters`, behind four counters of eight bytes and one of four.
-        const PLACE: usize = 36;
+        // `open_books` of `struct counters`, behind six counters of eight bytes and one of four.
+        const PLACE: usize = 52;
         let counters = map(&session.object, ".bss");
         let key = 0u32.to_ne_bytes();
         let mut bytes = counters.lookup(&key, MapFlags::ANY).unwrap().unwrap();
@@ -205,16 +275,19 @@ mod tests {
         let knobs = Knobs {
             by_file: false,
             by_path: false,
+            by_peer: false,
             by_thread: false,
             slowest: 0,
             whole_machine: false,
             wanted: None,
+            rings: Some(crate::ring_names::transfers(|_| true)),
             transfers: [[0; 512]; 2],
             paths: [[0; 512]; 2],
             descriptors: [[0; 512]; 2],
             filter: crate::Filter::default(),
             rows: 16,
             looked_at: false,
+            has_companions: false,
             selection: crate::Selection::default(),
         };
         let attached = |mut session: Session| session.attach().map(|()| session);

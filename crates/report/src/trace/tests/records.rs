@@ -108,7 +108,12 @@ pub(super) fn empty() -> Trace {
             lost_events: 0,
             lost_files: 0,
             lost_paths: 0,
+            lost_connections: 0,
+            sees_rings: None,
+            lost_requests: 0,
             divided_by_zero: 0,
+            end_divided_by_zero: 0,
+            calls_left_out: None,
             incomplete_calls: 0,
             times_inflated: false,
             startup_ns: 0,
@@ -117,15 +122,20 @@ pub(super) fn empty() -> Trace {
         calls: vec![],
         files: vec![],
         paths: vec![],
+        connections: Vec::new(),
+        ring_operations: Vec::new(),
         slowest: vec![],
+        ended_by: None,
         by: None,
         ledger: vec![],
         threads: vec![],
         interval: None,
+        ring: None,
         cpu_capacity: None,
         findings: vec![],
         still_running: vec![],
         unwatched_children: vec![],
+        host_names: std::collections::BTreeMap::new(),
         targets: vec![],
         view: View::default(),
     }
@@ -288,6 +298,78 @@ pub(super) fn attached() -> Trace {
         ..empty()
     };
     record.view.calls = vec!["%io".into(), "fdatasync".into(), "epoll_wait".into()];
+    record.observer.calls_left_out = Some(12_345);
+    record
+}
+
+/// Calls by texts that are too long for a line, and others.
+pub(super) fn grouped() -> Trace {
+    let mut record = attached();
+    let key = |path: &str, image: &str| {
+        let texts =
+            ["read", path, image, "/system.slice/postgresql@15-main.service/worker-of-many"];
+        texts.map(|text| Key::Text(text.into())).to_vec()
+    };
+    let row = |calls: u64, key: Vec<Key>| Group {
+        key,
+        calls,
+        errors: calls / 100,
+        bytes: calls * 8192,
+        wall_ns: calls * 2_345,
+        max_ns: 1_234_567,
+    };
+    record.by = Some(Groups {
+        by: ["call", "path", "image", "cgroup"].map(String::from).to_vec(),
+        rows: vec![
+            row(123_456, key("/var/lib/postgresql/15/main/base/16384/2619_visibility", "postgres")),
+            row(7, key("", "/usr/lib/postgresql/15/bin/pg_receivewal-of-a-long-name")),
+        ],
+        lost_calls: 3,
+    });
+    record
+}
+
+/// Requests of io_uring by each way that they can take.
+pub(super) fn rings() -> Trace {
+    let mut record = attached();
+    record.observer.sees_rings = Some(true);
+    record.observer.lost_requests = 2;
+    record.calls.push(call(812, "postgres", "io_uring_enter", 900, 400, 100));
+    let operation = |op: &str, ways: [u64; 4], bytes: u64, errors: &[(&str, u64)]| {
+        let completed: u64 = ways.iter().sum();
+        let mut wall_times = iotomy_record::Times::default();
+        (0..completed).for_each(|at| wall_times.add(1_000 + 700 * at));
+        let [inline, polled, worker, sqpoll] = ways;
+        let mut result_log2 = iotomy_record::Histogram::default();
+        result_log2.add_slot(14, bytes / 8_192);
+        RingOperation {
+            pid: 812,
+            exec: "postgres".into(),
+            op: op.into(),
+            submitted: completed,
+            completed,
+            errors: errors.iter().map(|(_, n)| n).sum(),
+            error_kinds: errors.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+            bytes,
+            result_log2,
+            max_ns: wall_times.max_ns,
+            wall_log2: wall_times.log2(),
+            wall_times,
+            inline,
+            polled,
+            worker,
+            sqpoll,
+            ..RingOperation::default()
+        }
+    };
+    let accept = operation("accept", [0, 1, 0, 0], 0, &[("ECANCELED", 1)]);
+    let read = operation("read", [700, 20, 3, 0], 5_922_816, &[("EAGAIN", 2), ("EINTR", 9)]);
+    record.ring_operations = vec![
+        RingOperation { submitted: 731, in_flight: 8, before: 5, worker_unbounded: 2, ..read },
+        RingOperation { multishot_completions: 2_345, overflows: 17, ..accept },
+        operation("fsync", [0, 0, 40, 0], 0, &[]),
+        operation("nop", [0, 0, 0, 12], 0, &[]),
+    ];
     record
 }
 
@@ -345,6 +427,40 @@ pub(super) fn interval() -> Trace {
             call.wall_times.add(call.wall_ns / call.calls.max(1));
         }
     }
+    record
+}
+
+/// A server whose watch a slow call ended, by the sums too, of which the last stretch was kept.
+pub(super) fn ended_by_a_call() -> Trace {
+    let mut record = attached();
+    record.view.until = "call == \"fdatasync\" && duration > 10ms && count() > 100".to_owned();
+    record.ring = Some(Ring { asked_ns: 30_000_000_000, start_ns: 4_711_000_000_000 });
+    record.calls[0].max_is_bound = true;
+    let call = WholeCall {
+        pid: 812,
+        exec: "postgres".into(),
+        tid: 812,
+        thread: "postgres".into(),
+        syscall: "fdatasync".into(),
+        arguments: vec![7],
+        path: Some("/var/lib/postgresql/17/main/pg_wal/000000010000000000000003".into()),
+        start_ns: 4_715_980_000_000,
+        wall_ns: 16_500_000,
+        on_cpu_ns: Some(800_000),
+        blocked_ns: Some(7_100_000),
+        runnable_ns: Some(8_600_000),
+        ..WholeCall::default()
+    };
+    record.ended_by =
+        Some(EndedBy { call, count: Some(1_234), sum_bytes: None, sum_duration_ns: None });
+    record
+}
+
+/// The same, which no call ended.
+pub(super) fn ended_by_no_call() -> Trace {
+    let mut record = ended_by_a_call();
+    (record.ended_by, record.ring) = (None, None);
+    record.observer.end_divided_by_zero = 5;
     record
 }
 

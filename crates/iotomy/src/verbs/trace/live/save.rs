@@ -2,6 +2,7 @@
 //!
 //! The one invariant: no file is ever replaced, and none is left that is not whole.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions, remove_file};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,9 +12,11 @@ use std::time::SystemTime;
 use iotomy_host::rfc3339;
 use iotomy_observe::WatchStart;
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Intervals, LedgerRow, Running, Snapshot, Trace};
+use iotomy_record::{FileKind, FileUse, Intervals, LedgerRow, Running, Snapshot, Trace};
 use iotomy_report::live::Screen;
 use rustix::fs::OFlags;
+
+use super::super::watching;
 
 /// Names that are tried of one second.
 const TRIES: u32 = 1_000;
@@ -31,11 +34,7 @@ impl Saver {
     }
 
     pub(super) fn begin(&mut self, outset: &WatchStart) {
-        let observer = &mut self.common.observer;
-        observer.name = outset.observer.to_owned();
-        observer.times_inflated = outset.times_inflated;
-        [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
-        observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;
+        watching::note_start(&mut self.common, outset);
         self.common.started = rfc3339(SystemTime::now());
     }
 
@@ -44,7 +43,7 @@ impl Saver {
         let Some((counts, left_out)) = screen.counts() else {
             return String::from("nothing to save yet");
         };
-        let json = match RecordRef::Trace(&self.record(&counts)).json() {
+        let json = match RecordRef::Trace(&self.record(&counts, screen.shows_peers())).json() {
             Ok(json) => json,
             Err(error) => return format!("cannot save: {error}"),
         };
@@ -57,7 +56,7 @@ impl Saver {
         }
     }
 
-    fn record(&self, counts: &Snapshot) -> Trace {
+    fn record(&self, counts: &Snapshot, shows_peers: bool) -> Trace {
         let so_far = Intervals::default().advance(counts);
         let alive = counts.images.iter().filter(|image| image.threads > 0);
         let mut record = Trace {
@@ -67,11 +66,16 @@ impl Saver {
                 .collect(),
             processes: so_far.processes,
             calls: so_far.calls,
-            files: so_far.files,
+            files: files_by_process(so_far.files, counts),
+            connections: so_far.connections,
+            ring_operations: so_far.ring_operations,
             ledger: so_far.ledger,
             ..self.common.clone()
         };
         record.observer.lost_events = so_far.lost;
+        record.observer.lost_connections = so_far.lost_connections;
+        record.observer.lost_requests = so_far.lost_requests;
+        record.view.peers |= shows_peers;
         // Both are in the order of the images. The sum is the CPU time; the kernel's own accounting
         // of a process that goes on begins before the watch.
         let mut ledger = record.ledger.iter().peekable();
@@ -86,6 +90,41 @@ impl Saver {
         }
         record
     }
+}
+
+/// The files of a watch by the living processes that use them. The use by other processes is in rows without a process.
+fn files_by_process(files: Vec<FileUse>, counts: &Snapshot) -> Vec<FileUse> {
+    let mut uses: BTreeMap<(FileKind, &str), Vec<&FileUse>> = BTreeMap::new();
+    for one in &counts.uses {
+        uses.entry((one.kind, &one.path)).or_default().push(one);
+    }
+    // By the name that records have.
+    let mut names: HashMap<(u32, &str), &str> = HashMap::new();
+    for image in &counts.images {
+        let name = if image.called.is_empty() { &image.exec } else { &image.called };
+        names.insert((image.pid, name), &image.exec);
+    }
+    let mut rows = Vec::new();
+    for mut file in files {
+        for one in uses.get(&(file.kind, &*file.path)).into_iter().flatten() {
+            let exec = names.get(&(one.pid, &*one.exec)).copied().unwrap_or(&one.exec).to_owned();
+            rows.push(FileUse { exec, socket: file.socket.clone(), ..(*one).clone() });
+            for (rest, part) in [
+                (&mut file.read_calls, one.read_calls),
+                (&mut file.read_bytes, one.read_bytes),
+                (&mut file.write_calls, one.write_calls),
+                (&mut file.write_bytes, one.write_bytes),
+                (&mut file.map_calls, one.map_calls),
+                (&mut file.mapped_bytes, one.mapped_bytes),
+            ] {
+                *rest = rest.saturating_sub(part);
+            }
+        }
+        if file.read_calls + file.write_calls + file.map_calls > 0 {
+            rows.push(file);
+        }
+    }
+    rows
 }
 
 /// `iotomy-20261124-163700`, in UTC as all times of records are.

@@ -1,0 +1,144 @@
+//! `bench services`: what running servers pay for being watched, and for others being watched.
+//!
+//! A [`service`] is started once. In each block, every [`watcher`] is attached to it while it runs, its load generator
+//! runs for about a second, and the watcher is detached; [`turns`] does that in random order. Ratios are of runs of the
+//! same block ([`costs`]); [`results`] judges, prints and stores them. [`storm`] watches as many calls as the machine
+//! makes and counts what is lost.
+
+mod costs;
+mod cpu_time;
+mod postgres;
+mod results;
+mod rows;
+mod service;
+mod storm;
+mod turns;
+mod watcher;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::bench::{Bench, no_rows, run_with_args};
+use crate::child::Signals;
+use crate::conditions::Conditions;
+use crate::options::Options;
+use crate::order::Order;
+use crate::run::{built, progress, version};
+use crate::scratch::Scratch;
+use crate::services::results::ServicesResults;
+use crate::services::service::Service;
+use crate::services::storm::Storm;
+use crate::services::turns::Turns;
+use crate::services::watcher::Watcher;
+use crate::session::own_session;
+use crate::stats::FEWEST;
+
+/// The bench.
+pub(crate) static BENCH: Bench = Bench {
+    name: "services",
+    title: "overhead on running servers",
+    minutes: 11,
+    peers: &[],
+    command: Args::command,
+    run: |matches| run_with_args(matches, run),
+    rows: rows::rows,
+    overall: no_rows,
+    block: Some(|raws, _, link| rows::block(raws, link)),
+};
+
+/// Overhead on running servers that are watched, or that run while another process is, in one run
+///
+/// A Go HTTP server under wrk, redis-server under redis-benchmark, PostgreSQL under pgbench. Servers, load generators and
+/// observers that are not installed are skipped and named.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Args {
+    /// Blocks of runs; every observer watches every server once in each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    blocks: Option<u32>,
+
+    /// Only this server; may be repeated
+    #[arg(long, value_name = "SERVER")]
+    only: Vec<Service>,
+
+    /// Without bpftrace, perf and strace
+    #[arg(long)]
+    without_peers: bool,
+
+    /// Seconds of the storm of calls; 0 leaves it out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=600))]
+    storm: Option<u32>,
+
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    part: Option<Helper>,
+}
+
+/// Helper processes that this program runs for its measurements.
+#[derive(Debug, Subcommand)]
+enum Helper {
+    #[command(hide = true)]
+    AsUser(postgres::AsUserArgs),
+    #[command(hide = true)]
+    Storm(storm::StormArgs),
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    match &args.part {
+        None => bench(args),
+        Some(Helper::AsUser(args)) => postgres::as_user(args).map(|()| ExitCode::SUCCESS),
+        Some(Helper::Storm(args)) => storm::run(args).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn bench(args: &Args) -> Result<ExitCode> {
+    let iotomy = built(&args.options.iotomy)?;
+    let iotomy = iotomy.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
+    if !rustix::process::geteuid().is_root() {
+        bail!("observing by BPF takes root; try `sudo make bench-services`");
+    }
+    let signals = Signals::hold()?;
+    if let Some(ended) = own_session(&signals, &args.options)? {
+        return Ok(ended);
+    }
+    let folder = Scratch::new()?;
+    let quick = args.options.quick;
+    let blocks = args.blocks.unwrap_or(if quick { FEWEST as u32 } else { 11 });
+    let mut conditions = Conditions::begin(&args.options)?;
+    let mut order = Order::new(conditions.seed);
+
+    let is_wanted = |one: &Service| args.only.is_empty() || args.only.contains(one);
+    let services: Vec<Service> = Service::ALL.into_iter().filter(is_wanted).collect();
+    let watchers: Vec<Watcher> =
+        Watcher::ALL.into_iter().filter(|one| !(args.without_peers && one.is_peer())).collect();
+    progress("starting the servers");
+    let mut turns = Turns::prepare(&signals, &iotomy, &folder, &services, &watchers)?;
+    for block in 0..blocks {
+        turns.block(&mut order, block, blocks)?;
+    }
+    let measured = turns.end();
+    let seconds = args.storm.unwrap_or(if quick { 5 } else { 60 });
+    progress("a storm of calls");
+    let storm = (seconds > 0).then(|| Storm::measure(&signals, &iotomy, &folder, seconds));
+    let storm = storm.transpose()?;
+    progress("");
+    conditions.end();
+
+    let results = ServicesResults { blocks, versions: versions(&iotomy), measured, storm };
+    let results = results.results(&conditions);
+    let is_whole = args.only.is_empty() && !args.without_peers && seconds > 0;
+    results.publish(&args.options, &conditions, is_whole && blocks >= FEWEST as u32)?;
+    Ok(results.status(&args.options))
+}
+
+/// Returns the versions of iotomy, its peers, the servers and the load generators.
+fn versions(iotomy: &str) -> Vec<String> {
+    let peers = Watcher::ALL.into_iter().filter_map(|watcher| watcher.version()?.ok());
+    let servers = Service::ALL.into_iter().flat_map(Service::versions);
+    version(Path::new(iotomy)).into_iter().chain(peers).chain(servers).collect()
+}

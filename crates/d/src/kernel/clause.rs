@@ -1,0 +1,229 @@
+//! The steps of a clause as instructions.
+
+use super::registers::Slots;
+use super::{Emitted, Functions, KernelError, Places, layout};
+use crate::assembler::{Code, Label, code};
+use crate::error::Span;
+use crate::form::{Action, Clause, Form, Register, Step};
+use crate::types::Type;
+
+pub(super) struct Emitter<'f> {
+    pub(super) form: &'f Form,
+    pub(super) number: usize,
+    clause: &'f Clause,
+    pub(super) slots: Slots,
+    pub(super) places: &'f Places,
+    pub(super) literals: &'f [usize],
+    functions: Functions<'f>,
+    /// The step that is emitted.
+    at: usize,
+    /// The steps that jumps go to.
+    labels: Vec<Label>,
+    /// Ends the clause by the error that was noted.
+    pub(super) failed: Label,
+    full: Label,
+}
+
+impl<'f> Emitter<'f> {
+    pub(super) fn new(
+        form: &'f Form,
+        number: usize,
+        clause: &'f Clause,
+        places: &'f Places,
+        literals: &'f [usize],
+        functions: Functions<'f>,
+    ) -> Result<Self, KernelError> {
+        let slots = Slots::of(form, clause)?;
+        let none = Label::default();
+        let (labels, at) = (Vec::new(), 0);
+        Ok(Self {
+            form,
+            number,
+            clause,
+            slots,
+            places,
+            literals,
+            functions,
+            at,
+            labels,
+            failed: none,
+            full: none,
+        })
+    }
+
+    pub(super) fn emit(
+        mut self,
+        code: &mut Code,
+        emitted: &mut Emitted,
+    ) -> Result<(), KernelError> {
+        self.labels = (0..=self.clause.steps.len()).map(|_| code.label()).collect();
+        (self.failed, self.full) = (code.label(), code.label());
+        super::bounded("bytes of a clause's records", self.event_bytes(), layout::EVENT_MOST)?;
+        if !self.places.keeps_strings {
+            code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
+        }
+        for (at, step) in self.clause.steps.iter().enumerate() {
+            code.place(self.labels[at]);
+            self.at = at;
+            self.step(step, code, emitted)?;
+        }
+        code.place(self.labels[self.clause.steps.len()]);
+        Self::end(code, layout::outcome::DONE);
+        code.place(self.failed);
+        Self::end(code, layout::outcome::FAULT);
+        code.place(self.full);
+        Self::end(code, layout::outcome::FULL);
+        Ok(())
+    }
+
+    fn end(code: &mut Code, outcome: i64) {
+        code.number(0, outcome);
+        code.push(code::EXIT, 0, 0, 0, 0);
+    }
+
+    /// The refusal of what there is nothing for, at the current step.
+    pub(super) fn unsupported(&self, what: impl Into<String>) -> KernelError {
+        let span: Span = self.form.place(self.number, self.at);
+        KernelError::Unsupported { what: what.into(), span }
+    }
+
+    /// Calls a function whose arguments behind the machine are in `r2` on.
+    pub(super) fn call(&self, code: &mut Code, name: &'static str) -> Result<(), KernelError> {
+        code.operate(code::MOV, 1, layout::MACHINE);
+        self.call_bare(code, name)
+    }
+
+    /// Calls one that has no machine.
+    pub(super) fn call_bare(&self, code: &mut Code, name: &'static str) -> Result<(), KernelError> {
+        code.call((self.functions.place)(name).ok_or(KernelError::Lacks(name))?);
+        Ok(())
+    }
+
+    /// Notes the step, for errors at it.
+    pub(super) fn note_step(&self, code: &mut Code) {
+        let step = self.at as i32;
+        code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::STEP, step);
+    }
+
+    /// Calls a function that may fail.
+    pub(super) fn try_call(&self, code: &mut Code, name: &'static str) -> Result<(), KernelError> {
+        self.note_step(code);
+        self.call(code, name)?;
+        code.jump(code::JNE, 0, 0, self.failed);
+        Ok(())
+    }
+
+    fn step(&self, step: &Step, code: &mut Code, emitted: &mut Emitted) -> Result<(), KernelError> {
+        match step {
+            Step::Integer { to, value } => {
+                if self.slots.constant(*to).is_none() {
+                    code.number(2, value.cast_signed());
+                    self.keep(code, 2, *to);
+                }
+            }
+            Step::Text { to, text } => self.literal(code, *to, *text as usize),
+            Step::Fact { to, fact, index } => {
+                if index.is_some() {
+                    return Err(self.unsupported("fds[]"));
+                }
+                self.fact(code, *to, fact, emitted)?;
+            }
+            Step::Stack { user, .. } => {
+                return Err(self.unsupported(if *user { "ustack()" } else { "stack()" }));
+            }
+            Step::Unary { to, operator, from } => self.unary(code, *to, *operator, *from),
+            Step::Binary { to, operator, signed, left, right } => {
+                self.binary(code, *to, *operator, *signed, [*left, *right]);
+            }
+            Step::Compare { to, operator, left, right } => {
+                self.compare(code, *to, *operator, [*left, *right])?;
+            }
+            Step::Convert { to, from, integer } => {
+                self.value(code, 2, *from);
+                super::operators::convert(code, 2, *integer);
+                self.keep(code, 2, *to);
+            }
+            Step::Move { to, from } => self.assign(code, *to, *from),
+            Step::Read { to, address, integer } => {
+                self.value(code, 3, *address);
+                code.number(2, self.slots.slot(*to) as i64);
+                code.number(4, i64::from(integer.bytes));
+                self.try_call(code, "d_read")?;
+                self.value(code, 2, *to);
+                super::operators::convert(code, 2, *integer);
+                self.keep(code, 2, *to);
+            }
+            Step::ReadText { to, address } => {
+                self.value(code, 3, *address);
+                code.number(2, self.slots.slot(*to) as i64);
+                self.try_call(code, "d_read_text")?;
+            }
+            Step::Jump { to } => code.jump(code::JA, 0, 0, self.labels[*to as usize]),
+            Step::JumpIf { value, is, to } => {
+                self.value(code, 2, *value);
+                let operation = if *is { code::JNE } else { code::JEQ };
+                code.jump(operation, 2, 0, self.labels[*to as usize]);
+            }
+            Step::Load { to, variable, keys } => self.load(code, *to, *variable, keys, emitted)?,
+            Step::Store { variable, keys, from } => {
+                self.store(code, *variable, keys, Some(*from), emitted)?;
+            }
+            Step::Free { variable, keys } => self.store(code, *variable, keys, None, emitted)?,
+            Step::Call { to, function, arguments } => {
+                self.function(code, *to, *function, arguments)?;
+            }
+            Step::Aggregate { aggregation, keys, value, times } => {
+                self.aggregate(code, *aggregation, keys, [*value, *times], emitted)?;
+            }
+            Step::Record { record, values } => self.record(code, *record, values)?,
+        }
+        Ok(())
+    }
+
+    /// Bytes of the clause's records in the buffer, as the program's options count them.
+    fn event_bytes(&self) -> usize {
+        let sizes = self.clause.steps.iter().map(|step| match step {
+            Step::Record { record, .. } => {
+                let record = &self.form.records[usize::from(*record)];
+                let memory = match record.action {
+                    Action::TraceMemory(bytes) => usize::from(bytes),
+                    _ => 0,
+                };
+                record.bytes(self.form.options.strsize) as usize + memory
+            }
+            _ => 0,
+        });
+        16 + sizes.sum::<usize>()
+    }
+
+    fn record(&self, code: &mut Code, number: u16, values: &[Register]) -> Result<(), KernelError> {
+        let record = &self.form.records[usize::from(number)];
+        if let Action::TraceMemory(_) = record.action {
+            return Err(self.unsupported("tracemem()"));
+        }
+        code.number(2, i64::from(number));
+        code.number(3, self.event_bytes() as i64);
+        self.call(code, "d_record")?;
+        code.jump(code::JNE, 0, 0, self.full);
+        for (value, of) in values.iter().zip(&record.values) {
+            match of {
+                Type::String => {
+                    code.number(2, self.slots.slot(*value) as i64);
+                    self.call(code, "d_put_text")?;
+                }
+                Type::Stack { .. } => return Err(self.unsupported("a stack in a record")),
+                of => {
+                    self.value(code, 2, *value);
+                    if let Some(integer) = of.as_integer() {
+                        super::operators::convert(code, 2, integer);
+                    }
+                    self.call(code, "d_put")?;
+                }
+            }
+        }
+        if record.action == Action::Exit {
+            code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::EXITS, 1);
+        }
+        Ok(())
+    }
+}

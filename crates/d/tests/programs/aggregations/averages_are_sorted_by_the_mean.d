@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall:::entry
+{
+	@[execname] = avg(arg2);
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall:::entry
+{
+	@[probefunc] = count();
+}

@@ -1,0 +1,11 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@[probefunc] = count();
+}
+
+tick-1s
+{
+	clear(@);
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@ = count();
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall:::entry
+{
+	@[arg2 > 10 ? "large" : "small"] = count();
+}

@@ -1,0 +1,11 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@ = quantize(arg2);
+}
+
+END
+{
+	normalize(@, 2);
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@ = quantize(arg2, arg3);
+}

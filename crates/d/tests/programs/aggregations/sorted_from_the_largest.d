@@ -1,0 +1,8 @@
+#pragma D option quiet
+
+#pragma D option aggsortrev
+
+syscall:::entry
+{
+	@[execname] = count();
+}

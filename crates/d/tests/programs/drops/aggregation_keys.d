@@ -1,0 +1,7 @@
+#pragma D option quiet
+#pragma D option aggsize=100
+
+syscall::read:entry
+{
+	@[arg0] = count();
+}

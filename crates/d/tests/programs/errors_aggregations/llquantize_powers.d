@@ -1,0 +1,4 @@
+BEGIN
+{
+	@a = llquantize(pid, 10, 6, 6, 20);
+}

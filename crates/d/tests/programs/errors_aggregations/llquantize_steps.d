@@ -1,0 +1,4 @@
+BEGIN
+{
+	@a = llquantize(pid, 10, 0, 6, 5);
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	@a = llquantize(pid, 10, 0, 30, 10);
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	@a = lquantize(pid, 0, tid, 1);
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	@a = lquantize(pid, 0, 10, 20);
+}

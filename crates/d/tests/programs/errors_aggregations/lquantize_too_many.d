@@ -1,0 +1,4 @@
+BEGIN
+{
+	@a = lquantize(pid, 0, 1000000, 1);
+}

@@ -1,0 +1,5 @@
+BEGIN
+{
+	@a[execname] = count();
+	@a[pid] = count();
+}

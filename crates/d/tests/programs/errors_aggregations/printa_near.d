@@ -1,0 +1,5 @@
+BEGIN
+{
+	@reads = count();
+	printa(@raeds);
+}

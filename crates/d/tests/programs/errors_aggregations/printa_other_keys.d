@@ -1,0 +1,6 @@
+BEGIN
+{
+	@a[pid] = count();
+	@b[execname] = count();
+	printa(@a, @b);
+}

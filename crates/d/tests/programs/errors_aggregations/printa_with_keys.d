@@ -1,0 +1,5 @@
+BEGIN
+{
+	@a[pid] = count();
+	printa(@a[pid]);
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	commit(1);
+}

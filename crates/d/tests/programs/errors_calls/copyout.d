@@ -1,0 +1,4 @@
+BEGIN
+{
+	copyout(1, 2, 3);
+}

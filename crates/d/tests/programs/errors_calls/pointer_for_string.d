@@ -1,0 +1,4 @@
+BEGIN
+{
+	trace(basename(copyin(0, 4)));
+}

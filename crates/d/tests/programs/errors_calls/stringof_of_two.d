@@ -1,0 +1,4 @@
+BEGIN
+{
+	trace(stringof(1, 2));
+}

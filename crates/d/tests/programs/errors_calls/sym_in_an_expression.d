@@ -1,0 +1,4 @@
+BEGIN
+{
+	x = sym(arg0);
+}

@@ -1,0 +1,5 @@
+inline int X = 1;
+BEGIN
+{
+	X = 2;
+}

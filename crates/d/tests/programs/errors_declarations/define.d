@@ -1,0 +1,2 @@
+#define LIMIT 5
+BEGIN

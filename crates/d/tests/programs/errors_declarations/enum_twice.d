@@ -1,0 +1,2 @@
+enum { A, A };
+BEGIN

@@ -1,0 +1,2 @@
+char buffer[10];
+BEGIN

@@ -1,0 +1,2 @@
+inline int X = X + 1;
+BEGIN

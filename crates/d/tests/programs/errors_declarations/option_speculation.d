@@ -1,0 +1,2 @@
+#pragma D option nspec=5
+BEGIN

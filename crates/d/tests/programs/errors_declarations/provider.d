@@ -1,0 +1,2 @@
+provider foo { probe bar(int); };
+BEGIN

@@ -1,0 +1,2 @@
+struct foo *x;
+BEGIN

@@ -1,0 +1,2 @@
+psinfo_t *p;
+BEGIN

@@ -1,0 +1,2 @@
+translator foo_t < int *x > { a = 5; };
+BEGIN

@@ -1,0 +1,4 @@
+io:::start
+{
+	trace(args[7]);
+}

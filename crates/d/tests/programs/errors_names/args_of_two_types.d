@@ -1,0 +1,5 @@
+io:::start,
+sched:::enqueue
+{
+	trace(args[0]->b_bcount);
+}

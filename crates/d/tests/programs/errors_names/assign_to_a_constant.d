@@ -1,0 +1,4 @@
+BEGIN
+{
+	ENOENT = 5;
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	curpsinfo->pr_pid = 5;
+}

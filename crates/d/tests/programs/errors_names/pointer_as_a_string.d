@@ -1,0 +1,5 @@
+BEGIN
+{
+	s = "a";
+	s = copyin(0, 1);
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	trace(fds[0]);
+}

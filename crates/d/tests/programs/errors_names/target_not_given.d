@@ -1,0 +1,2 @@
+syscall:::entry
+/pid == $target/

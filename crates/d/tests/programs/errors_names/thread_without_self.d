@@ -1,0 +1,5 @@
+BEGIN
+{
+	self->start = 1;
+	trace(start);
+}

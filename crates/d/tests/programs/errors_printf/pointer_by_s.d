@@ -1,0 +1,4 @@
+BEGIN
+{
+	printf("%s", copyin(0, 1));
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	printf("%d %z", 5, 6);
+}

@@ -1,0 +1,1 @@
+syscall::a`b:entry

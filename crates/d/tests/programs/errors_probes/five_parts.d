@@ -1,0 +1,1 @@
+a:syscall::read:entry

@@ -1,0 +1,1 @@
+lockstat:::adaptive-block

@@ -1,0 +1,1 @@
+pid$target::malloc:entry

@@ -1,0 +1,6 @@
+syscall::read:entry,
+fbt:::entry,
+sysfoo:::
+{
+	trace(1);
+}

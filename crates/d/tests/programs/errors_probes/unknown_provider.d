@@ -1,0 +1,1 @@
+syscal::read:entry

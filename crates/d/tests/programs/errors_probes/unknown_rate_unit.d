@@ -1,0 +1,1 @@
+tick-5parsecs

@@ -1,0 +1,4 @@
+BEGIN
+{
+	for (i = 0; i < 5; i++) trace(i);
+}

@@ -1,0 +1,6 @@
+BEGIN /1 + { trace(1); }
+
+END
+{
+	trace(nothing);
+}

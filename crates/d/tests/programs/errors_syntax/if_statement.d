@@ -1,0 +1,4 @@
+BEGIN
+{
+	if (pid == 1) trace(1);
+}

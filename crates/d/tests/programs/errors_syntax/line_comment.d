@@ -1,0 +1,5 @@
+// a comment
+BEGIN
+{
+	trace(1);
+}

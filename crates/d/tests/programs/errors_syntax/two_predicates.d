@@ -1,0 +1,5 @@
+BEGIN
+/pid == 1/ /pid == 2/
+{
+	trace(1);
+}

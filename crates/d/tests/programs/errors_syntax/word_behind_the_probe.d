@@ -1,0 +1,4 @@
+BEGIN tick-1s
+{
+	trace(1);
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	x = (struct proc *)arg0;
+}

@@ -1,0 +1,4 @@
+BEGIN
+{
+	trace(*copyin(0, 4));
+}

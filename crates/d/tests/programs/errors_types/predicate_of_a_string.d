@@ -1,0 +1,5 @@
+syscall::read:entry
+/execname/
+{
+	trace(1);
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+syscall:::entry,
+syscall::read:entry
+{
+	printf("%d\n", ++n);
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+syscall::*read*:entry,
+syscall::[wx]rite:return
+{
+	printf("%s:%s\n", probefunc, probename);
+}

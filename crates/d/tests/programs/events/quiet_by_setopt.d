@@ -1,0 +1,9 @@
+BEGIN
+{
+	setopt("quiet");
+}
+
+END
+{
+	printf("end\n");
+}

@@ -1,0 +1,8 @@
+#pragma D option quiet
+
+BEGIN
+{
+	trace("hello");
+	trace(5);
+	trace("\n");
+}

@@ -1,0 +1,3 @@
+#pragma D option quiet
+
+BEGIN { x = 5; printf("%d\n", x) }

@@ -1,0 +1,5 @@
+BEGIN
+{
+	trace((short)-1);
+	trace((char)-1);
+}

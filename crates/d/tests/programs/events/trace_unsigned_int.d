@@ -1,0 +1,4 @@
+BEGIN
+{
+	trace((uint32_t)-1);
+}

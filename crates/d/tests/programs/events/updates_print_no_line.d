@@ -1,0 +1,10 @@
+BEGIN
+{
+	x = 5;
+	self->y = 6;
+}
+
+END
+{
+	trace(x);
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+tick-1s
+{
+	ustack(2);
+}

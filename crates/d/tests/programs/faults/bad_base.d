@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+BEGIN
+{
+	n = strtoll("12", 99);
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+tick-1s
+{
+	this->p = copyin(0x100, 8);
+	printf("no\n");
+}

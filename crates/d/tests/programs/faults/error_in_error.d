@@ -1,0 +1,13 @@
+#pragma D option quiet
+
+int zero;
+
+BEGIN
+{
+	n = 5 / zero;
+}
+
+ERROR
+{
+	n = 6 / zero;
+}

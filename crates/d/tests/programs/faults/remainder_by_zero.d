@@ -1,0 +1,8 @@
+#pragma D option quiet
+
+int x;
+
+BEGIN
+{
+	y = 5 % x;
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%d\n", 2147483647 * 4 / 4);
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%d\n", (-9223372036854775807 - 1) / -1);
+}

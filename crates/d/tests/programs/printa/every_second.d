@@ -1,0 +1,12 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@ = count();
+}
+
+tick-1s
+{
+	printa("%@d\n", @);
+	clear(@);
+}

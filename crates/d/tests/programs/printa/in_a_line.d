@@ -1,0 +1,9 @@
+syscall::read:entry
+{
+	@ = count();
+}
+
+END
+{
+	printa("%@d", @);
+}

@@ -1,0 +1,12 @@
+#pragma D option quiet
+
+syscall:::entry
+{
+	@x[execname] = count();
+	@y = count();
+}
+
+END
+{
+	printa(@x);
+}

@@ -1,0 +1,12 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@n[execname] = count();
+	@s[execname] = sum(arg2);
+}
+
+END
+{
+	printa("%s %@d %@d\n", @n, @s);
+}

@@ -1,0 +1,11 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@ = sum(arg2);
+}
+
+END
+{
+	printa("%@d %@x\n", @);
+}

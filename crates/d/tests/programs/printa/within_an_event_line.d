@@ -1,0 +1,11 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	@ = count();
+}
+
+END
+{
+	printa("%@d", @);
+}

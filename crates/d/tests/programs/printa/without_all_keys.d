@@ -1,0 +1,11 @@
+#pragma D option quiet
+
+syscall:::entry
+{
+	@[execname, pid] = count();
+}
+
+END
+{
+	printa("%@d %s\n", @);
+}

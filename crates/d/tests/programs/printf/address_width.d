@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("[%?x]", 255);
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("[%3c]", 'a');
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%S", "a\tb\"c\n");
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%x %X", 255, 255);
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%x", (short)-1);
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%T", (int64_t)1111111111000000000);
+	printf("|\n");
+}

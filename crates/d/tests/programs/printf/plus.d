@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%+d %+d", 1, -1);
+	printf("|\n");
+}

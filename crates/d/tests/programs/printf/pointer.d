@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%p", 4096);
+	printf("|\n");
+}

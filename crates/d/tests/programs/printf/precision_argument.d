@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("[%.*s]", 2, "abc");
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%u", -1l);
+	printf("|\n");
+}

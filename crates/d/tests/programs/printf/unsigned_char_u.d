@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("%u", (char)-1);
+	printf("|\n");
+}

@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+syscall:::entry
+/pid == $target/
+{
+	@[probefunc] = count();
+}

@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+BEGIN
+{
+	printf("[%s]\n", substr("hello", 1, 3));
+}

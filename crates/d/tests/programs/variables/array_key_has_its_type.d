@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	a[(char)1] = 5;
+	printf("%d\n", a[257]);
+}

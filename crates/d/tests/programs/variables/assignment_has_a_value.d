@@ -1,0 +1,7 @@
+#pragma D option quiet
+
+BEGIN
+{
+	x = y = 7;
+	printf("%d %d\n", x, y);
+}

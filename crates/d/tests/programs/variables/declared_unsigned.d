@@ -1,0 +1,9 @@
+#pragma D option quiet
+
+uint32_t u;
+
+BEGIN
+{
+	u = -1;
+	printf("%d\n", u);
+}

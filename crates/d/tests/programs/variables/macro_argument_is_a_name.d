@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall::$1:entry
+{
+	printf("%s %d\n", probefunc, $2);
+}

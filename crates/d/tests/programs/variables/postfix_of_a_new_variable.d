@@ -1,0 +1,8 @@
+#pragma D option quiet
+
+BEGIN
+{
+	n++;
+	n++;
+	printf("%d\n", n);
+}

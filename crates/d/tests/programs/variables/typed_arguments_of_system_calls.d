@@ -1,0 +1,6 @@
+#pragma D option quiet
+
+syscall::read:entry
+{
+	printf("%d\n", args[2]);
+}

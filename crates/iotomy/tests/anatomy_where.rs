@@ -1,0 +1,166 @@
+//! `iotomy anatomy --where`: only the calls for which a condition holds are split, and the rest is one
+//! row.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::process::Output;
+
+use iotomy_record::{Anatomy, DissectedCall, LedgerRow, store};
+use support::{bpf, doubled_until, has, iotomy};
+
+/// Waits for short and long messages in turn, each asked for and sent a while after that.
+const WORK: &str = r#"
+    pipe my $from, my $to or die; pipe my $asked, my $ask or die;
+    my $rounds = shift;
+    if (!fork) {
+        for (1..$rounds) {
+            for my $length (10, 1000) {
+                sysread $asked, my $go, 1; select undef, undef, undef, 0.02;
+                syswrite $to, "x" x $length;
+            }
+        }
+        exit;
+    }
+    for (1..2 * $rounds) { syswrite $ask, "x"; sysread $from, my $message, 4096 }
+    wait;
+"#;
+
+fn dissected(condition: &str, options: &[&str], words: &[&str]) -> (Anatomy, Output) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = iotomy(&["anatomy", "--json", "record.json", "--where", condition]);
+    let output = command.args(options).arg("--").args(words).current_dir(&folder).output().unwrap();
+    let record = store::load_anatomy(folder.path().join("record.json"));
+    (record.unwrap_or_else(|error| panic!("{error}: {output:?}")), output)
+}
+
+/// The only call that is dissected.
+fn only<'r>(record: &'r Anatomy, name: &str) -> &'r DissectedCall {
+    let mut calls = record.calls.iter().filter(|row| row.syscall.is_some());
+    let call = calls.next().unwrap_or_else(|| panic!("nothing: {record:#?}"));
+    assert_eq!((call.syscall.as_deref(), calls.next()), (Some(name), None));
+    assert!(record.stacks.iter().all(|one| one.syscall.as_deref().is_none_or(|it| it == name)));
+    call
+}
+
+/// What `iotomy` says is left out, in ms, and the whole.
+fn row(output: &Output, label: &str) -> f64 {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
+    let line = line.unwrap_or_else(|| panic!("no {label}: {text}"));
+    let number = line.split_whitespace().next().unwrap().replace(',', "");
+    number.parse().unwrap_or_else(|_| panic!("{label} {line}"))
+}
+
+#[test]
+fn sleeps_belong_to_the_calls_that_count_once_they_have_returned() {
+    if !bpf() || !has("perl") {
+        return;
+    }
+    // How much was read is known when all of the sleep is over.
+    let condition = "call == \"read\" && bytes == 1000";
+    let blocked = |record: &Anatomy| -> u64 {
+        record.trace.calls.iter().map(|row| row.blocked_ns.unwrap()).sum()
+    };
+    let mut rounds = 0;
+    let run = |next| {
+        rounds = next;
+        dissected(condition, &[], &["perl", "-e", WORK, &rounds.to_string()])
+    };
+    // On a busy machine, a message may be there before it is waited for.
+    let (record, output) = doubled_until(3, |(record, _)| blocked(record) > 0, run);
+    assert!(output.status.success(), "{output:?}");
+    let counted: u64 = record.trace.calls.iter().map(|row| row.calls).sum();
+    assert_eq!(counted, u64::from(rounds));
+    let call = only(&record, "read");
+    assert_eq!(call.blocked_ns, blocked(&record));
+    // All of it has its reason: no sleep was booked elsewhere.
+    let waits: u64 = call.layers.iter().map(|layer| layer.waits.get("pipe").unwrap_or(&0)).sum();
+    assert_eq!(waits, call.blocked_ns, "{call:#?}");
+    // The other sleeps are left out, and not taken for time outside calls.
+    let outside = record.calls.iter().filter(|row| row.syscall.is_none());
+    let outside: u64 = outside.map(|row| row.blocked_ns).sum();
+    let ledger = |part: fn(&LedgerRow) -> u64| record.trace.ledger.iter().map(part).sum::<u64>();
+    assert!(outside <= ledger(|row| row.fault_ns.unwrap_or(0)), "{:#?}", record.calls);
+    // Of those are the child's, which waits for 20 ms before each message.
+    let left_out = ledger(|row| row.blocked_ns) - call.blocked_ns - outside;
+    assert!(left_out >= u64::from(rounds) * 2 * 20_000_000, "{left_out}");
+    assert!(row(&output, "calls left out") >= left_out as f64 / 1e6 - 0.1);
+    assert!(row(&output, "residual").abs() <= 0.1);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("only calls where call == \"read\" && bytes == 1000"), "{said}");
+}
+
+#[test]
+fn samples_belong_to_the_calls_that_count_and_the_others_are_counted_apart() {
+    if !bpf() || !has("perl") {
+        return;
+    }
+    let reads = r#"
+        open my $zero, "<", "/dev/zero" or die;
+        for (1..shift) { sysread $zero, my $small, 4096; sysread $zero, my $large, 1 << 20 }
+    "#;
+    let run = |rounds: u32| {
+        let words = ["perl", "-e", reads, &rounds.to_string()];
+        dissected("bytes > 64K", &["--rate", "5000"], &words)
+    };
+    let enough = |(record, _): &(Anatomy, Output)| {
+        record.sampling.samples >= 200 && record.sampling.left_out > 0
+    };
+    let (record, output) = doubled_until(200, enough, run);
+    let call = only(&record, "read");
+    assert!(call.samples > 100 && call.on_cpu_ns > 0, "{call:#?}");
+    let large = record.trace.calls.iter().map(|row| row.bytes / (1 << 20)).sum::<u64>();
+    assert_eq!(record.trace.calls.iter().map(|row| row.calls).sum::<u64>(), large);
+    let sampled: u64 = record.calls.iter().map(|row| row.samples).sum();
+    assert_eq!(sampled + record.sampling.lost, record.sampling.samples);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(words.join(" ").contains(" more in calls left out"), "{said}");
+}
+
+#[test]
+fn a_call_that_never_returns_is_left_out_where_its_outcome_decides() {
+    if !bpf() || !has("perl") {
+        return;
+    }
+    let script = "$SIG{ALRM} = 'DEFAULT'; alarm 1; select undef, undef, undef, 100";
+    let (record, output) = dissected("duration > 1ms", &[], &["perl", "-e", script]);
+    assert_eq!(output.status.code(), Some(128 + 14), "{output:?}");
+    let calls = || record.calls.iter().filter(|row| row.syscall.is_some());
+    assert!(calls().all(|row| !matches!(row.syscall.as_deref(), Some("select" | "pselect6"))));
+    assert!(row(&output, "calls left out") >= 900.0);
+}
+
+#[test]
+fn stories_are_of_calls_that_count() {
+    if !bpf() || !has("perl") {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("file");
+    let script = r#"
+        open my $file, "+>", shift or die;
+        for (1..4) { syswrite $file, "x" x 4_000_000; syswrite $file, "y" x 100 }
+    "#;
+    let words = ["perl", "-e", script, file.to_str().unwrap()];
+    let (record, output) = dissected("bytes == 100", &["--story=5"], &words);
+    let Some(stories) = &record.stories else {
+        return iotomy_needs::skip(iotomy_needs::Need::Bpf, &format!("no stories: {output:?}"));
+    };
+    let results: Vec<i64> = stories.calls.iter().map(|call| call.returned).collect();
+    assert_eq!(results, [100; 4], "{stories:#?}");
+}
+
+#[test]
+fn mistakes_are_shown_at_their_place_and_groups_are_for_trace() {
+    let refused = |options: &[&str], expected: &str| {
+        let output = iotomy(&[&["anatomy"], options, &["--", "true"]].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    refused(&["--where", "byte > 1"], "byte > 1\n    ^");
+    refused(&["--by", "call"], "anatomy has no option --by; trace has one");
+}

@@ -1,0 +1,217 @@
+//! Runs a D program in the kernel (`d.bpf.c`).
+//!
+//! The clauses become instructions ([`iotomy_d::kernel`]) that take the place of the last function of
+//! the object before it is opened (`place`). [`Kernel`] is the loaded program: it fires probes, reads
+//! the ring of events and the rows of aggregations, and hands both on as the reference evaluator does
+//! ([`iotomy_d::engine::Engine`]).
+
+mod calls;
+mod events;
+mod given;
+mod load;
+mod place;
+mod points;
+mod rows;
+mod watch;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use iotomy_d::Probe;
+use iotomy_d::engine::Engine;
+use iotomy_d::form::{Action, DropCause, Form};
+use iotomy_d::machine::{Aggregations, Firing, Output, Value, World};
+use iotomy_sys::perf_event::{Scope, open_clock};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, RingBuffer};
+
+use super::object::map;
+use super::refusal::refusal;
+use super::sampler::{attach_event, online};
+pub use calls::probes;
+pub use load::LoadError;
+pub use watch::{Console, Finished, Watch};
+
+/// A program in the kernel.
+pub struct Kernel<'f> {
+    form: &'f Form,
+    object: Object,
+    ring: RingBuffer<'static>,
+    queue: Rc<RefCell<VecDeque<Vec<u8>>>>,
+    /// By number; the first is none.
+    probes: Vec<Probe>,
+    aggregations: Aggregations,
+    rows: rows::Rows,
+    exit: Option<i32>,
+    links: Vec<Link>,
+    /// The programs that are attached, in their order.
+    attached: Vec<&'static str>,
+    /// Timers: numbers of probes, and their intervals.
+    ticks: Vec<(u32, Duration)>,
+    /// Timers of each CPU.
+    profiles: Vec<(u32, Duration)>,
+}
+
+/// The program that they run.
+const PROFILE: &str = "profile";
+
+impl fmt::Debug for Kernel<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Kernel").field("probes", &self.probes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Kernel<'_> {
+    /// The number of a probe that was named when the program was loaded.
+    fn number(&self, probe: &Probe) -> Option<u32> {
+        let same = |one: &Probe| {
+            let names = |probe: &Probe| {
+                [&probe.provider, &probe.module, &probe.function, &probe.name].map(String::clone)
+            };
+            names(one) == names(probe)
+        };
+        self.probes.iter().position(same).map(|at| at as u32)
+    }
+
+    /// Attaches its programs.
+    fn attach(&mut self) -> Result<(), String> {
+        for name in &self.attached {
+            let mut programs = self.object.progs_mut();
+            let program = programs.find(|one| one.name() == *name).expect("the object has it");
+            let link = program.attach();
+            self.links.push(link.map_err(|error| refusal(&format!("attach {name}"), &error))?);
+        }
+        for (number, every) in &self.profiles {
+            for cpu in online() {
+                let event = open_clock(Scope::Cpu(cpu), *every)
+                    .map_err(|error| format!("cannot open a timer of CPU {cpu}: {error}"))?;
+                let mut programs = self.object.progs_mut();
+                let program =
+                    programs.find(|one| one.name() == PROFILE).expect("the object has it");
+                self.links.push(attach_event(&program, event, (*number).into())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the clauses of a probe in this thread, whose facts are its own or what was given.
+    fn fire_probe(&self, number: u32, is_given: bool) -> Result<(), String> {
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|one| one.name() == "fire_probe");
+        let program = program.expect("the object has it");
+        let mut context = [number, u32::from(is_given)].map(u32::to_ne_bytes).concat();
+        let input = ProgramInput { context_in: Some(&mut context), ..ProgramInput::default() };
+        let output = program.test_run(input);
+        match output.map_err(|error| refusal("fire a probe", &error))?.return_value {
+            0 => Ok(()),
+            error => Err(format!("cannot fire a probe: {error}")),
+        }
+    }
+
+    /// Whether `exit()` was called.
+    fn has_exited(&self) -> bool {
+        self.section(".bss.exited").iter().any(|byte| *byte != 0)
+    }
+
+    fn section(&self, name: &str) -> Vec<u8> {
+        let value = map(&self.object, name).lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        value.ok().flatten().unwrap_or_default()
+    }
+
+    /// `struct d_counters` of `d.h`, in words.
+    fn counters(&self) -> Vec<u64> {
+        let bytes = self.section(".bss.counters");
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        bytes.chunks_exact(8).map(word).collect()
+    }
+}
+
+impl Engine for Kernel<'_> {
+    fn fire(&mut self, _world: &World, firing: &Firing) -> Result<(), String> {
+        let is_end = firing.probe.provider == "dtrace" && firing.probe.name == "END";
+        if !is_end && self.has_exited() {
+            return Ok(());
+        }
+        let number = self.number(&firing.probe);
+        let number =
+            number.ok_or_else(|| format!("the program was loaded without {}", firing.probe))?;
+        let given = given::wire(firing)?;
+        map(&self.object, "given")
+            .update(&0_u32.to_ne_bytes(), &given, MapFlags::ANY)
+            .map_err(|error| refusal("give a probe its facts", &error))?;
+        self.fire_probe(number, true)
+    }
+
+    fn take(&mut self) -> Option<Output> {
+        if self.queue.borrow().is_empty() {
+            self.ring.consume_raw();
+        }
+        let output = loop {
+            let bytes = self.queue.borrow_mut().pop_front()?;
+            match events::output(self.form, &self.probes, &bytes) {
+                Some(output) => break output,
+                None => self.rows.unread += 1,
+            }
+        };
+        if let (None, Output::Event(event)) = (self.exit, &output) {
+            let exits = event
+                .records
+                .iter()
+                .find(|(number, _)| self.form.records[usize::from(*number)].action == Action::Exit);
+            let status = exits.map(|(_, values)| values.first().map_or(0, Value::integer));
+            self.exit = status.map(|status| status as i32);
+        }
+        Some(output)
+    }
+
+    fn refresh(&mut self) {
+        self.rows.read(&self.object, self.form, &mut self.aggregations);
+    }
+
+    fn aggregations(&mut self) -> &mut Aggregations {
+        &mut self.aggregations
+    }
+
+    fn clearing(&mut self, aggregation: u16) {
+        self.rows.begin_epoch(&self.object, aggregation);
+    }
+
+    fn cleared(&mut self, aggregation: u16) {
+        self.rows.end_epoch(aggregation, &self.aggregations);
+    }
+
+    fn drops(&mut self) -> BTreeMap<DropCause, u64> {
+        let counters = self.counters();
+        let causes = [
+            DropCause::Buffer,
+            DropCause::Aggregation,
+            DropCause::DynamicVariable,
+            DropCause::ErrorInError,
+        ];
+        causes.into_iter().zip(counters).filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn faults(&mut self) -> BTreeMap<&'static str, u64> {
+        const FIRST: usize = 5;
+        let counters = self.counters();
+        let kinds = [
+            ("invalid address", 1),
+            ("illegal operation", 3),
+            ("division by zero", 4),
+            ("out of scratch space", 5),
+            ("string too long", 10),
+        ];
+        let count = |at: usize| counters.get(FIRST + at).copied().unwrap_or(0);
+        kinds
+            .into_iter()
+            .map(|(name, at)| (name, count(at)))
+            .filter(|(_, many)| *many > 0)
+            .collect()
+    }
+
+    fn exit(&self) -> Option<i32> {
+        self.exit
+    }
+}

@@ -1,0 +1,72 @@
+//! Events of the ring as the program's output.
+
+use iotomy_d::Probe;
+use iotomy_d::form::{Fault, Form};
+use iotomy_d::machine::{ErrorEvent, Event, Output, Value};
+use iotomy_d::types::Type;
+
+/// What is left to read.
+pub(super) struct Bytes<'b>(pub(super) &'b [u8]);
+
+impl Bytes<'_> {
+    fn number(&mut self, bytes: usize) -> Option<u64> {
+        let (head, rest) = self.0.split_at_checked(bytes)?;
+        let mut word = [0; 8];
+        word.get_mut(..bytes)?.copy_from_slice(head);
+        self.0 = rest;
+        Some(u64::from_ne_bytes(word))
+    }
+
+    /// A word.
+    pub(super) fn word(&mut self) -> Option<u64> {
+        self.number(8)
+    }
+
+    /// A string, as keys and records have it.
+    pub(super) fn text(&mut self) -> Option<Vec<u8>> {
+        let length = self.number(2)? as usize;
+        let text = self.0.get(..length)?.to_vec();
+        let padded = (length + 2).next_multiple_of(8) - 2;
+        self.0 = self.0.get(padded..)?;
+        Some(text)
+    }
+}
+
+/// Reads an event; `None`: it is not one of this program's.
+pub(super) fn output(form: &Form, probes: &[Probe], bytes: &[u8]) -> Option<Output> {
+    let mut bytes = Bytes(bytes);
+    let fault = bytes.number(2)?;
+    let clause = bytes.number(2)? as usize;
+    let probe = probes.get(bytes.number(2)? as usize)?.clone();
+    let cpu = bytes.number(2)?;
+    let step = bytes.number(4)? as usize;
+    let count = bytes.number(4)?;
+    let address = bytes.word()?;
+    if fault != 0 {
+        let fault = match fault {
+            1 => Fault::BadAddress(address),
+            3 => Fault::IllegalOperation,
+            4 => Fault::DividedByZero,
+            5 => Fault::NoScratch,
+            _ => Fault::StringTooLong,
+        };
+        return Some(Output::Error(ErrorEvent { probe, fault, clause, step }));
+    }
+    let mut records = Vec::new();
+    for _ in 0..count {
+        let number = bytes.word()? as u16;
+        let record = form.records.get(usize::from(number))?;
+        let values: Option<Vec<Value>> =
+            record.values.iter().map(|of| value(&mut bytes, *of)).collect();
+        records.push((number, values?));
+    }
+    Some(Output::Event(Event { probe, cpu, records }))
+}
+
+/// A value of a type.
+pub(super) fn value(bytes: &mut Bytes<'_>, of: Type) -> Option<Value> {
+    match of {
+        Type::String => bytes.text().map(Value::Text),
+        _ => bytes.word().map(Value::Integer),
+    }
+}

@@ -1,0 +1,369 @@
+//! Loads a program: its object with its instructions, the sizes of its maps, and what they hold.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use iotomy_d::form::{Form, VariableScope};
+use iotomy_d::kernel::{Emitted, KernelError, layout};
+use iotomy_d::machine::Aggregations;
+use iotomy_d::types::Type;
+use iotomy_d::{Probe, Problem};
+use libbpf_rs::{MapCore, MapFlags, Object, OpenMapMut, OpenObject, RingBuffer, RingBufferBuilder};
+
+use super::super::embedded::{Embedded, Unpacked, embedded};
+use super::super::object::{map, possible_cpus};
+use super::super::refusal::refusal;
+use super::super::{REMEDY, remedy};
+use super::calls::{Known, Machine, Unmatched};
+use super::place::Text;
+use super::points::POINTS;
+use super::watch::MOST_AT_ONCE;
+use super::{Kernel, PROFILE, rows};
+
+static OBJECT: Embedded = embedded!("d");
+
+/// Bytes of `struct set` of `d.h`, and how many clauses one may have.
+const MOST_IN_SET: usize = 62;
+
+/// Why a program is not in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It has something that the kernel's side has not.
+    #[error(transparent)]
+    Program(#[from] KernelError),
+    /// A probe has more clauses than there is room for.
+    #[error("{probe} has {has} clauses, of at most {MOST_IN_SET}")]
+    Clauses {
+        /// The probe.
+        probe: String,
+        /// How many.
+        has: usize,
+    },
+    /// A description that no probe of this machine matches.
+    #[error("no probe matches {}", .0.description)]
+    NoProbe(Unmatched),
+    /// The kernel refused it: the call and the kernel's error.
+    #[error("cannot run a D program by BPF: {reason}; {remedy}; see `iotomy doctor`", reason = .0, remedy = remedy(.0, REMEDY))]
+    Refused(String),
+}
+
+impl LoadError {
+    /// The problem at its place in the program's text, where it has one.
+    pub fn problem(&self) -> Option<Problem> {
+        let (span, advice) = match self {
+            Self::Program(KernelError::Unsupported { span, .. }) => (span.clone(), ""),
+            Self::NoProbe(one) => (one.place.clone(), &*one.advice),
+            _ => return None,
+        };
+        Some(Problem { span, message: self.to_string(), advice: advice.to_owned() })
+    }
+}
+
+impl<'f> Kernel<'f> {
+    /// Loads a program for these probes, and the three of the language, which user space fires.
+    ///
+    /// # Errors
+    /// What the program has that the kernel's side has not, or the kernel's error.
+    pub fn load(form: &'f Form, probes: &[Probe]) -> Result<Self, LoadError> {
+        let probes = probes.iter().cloned().map(Known::plain).collect();
+        Self::load_for(form, Machine { probes, ..Machine::default() })
+    }
+
+    /// Loads a program for the probes of this machine. Nothing fires yet.
+    ///
+    /// # Errors
+    /// As [`Kernel::load`], or a description that no probe matches.
+    pub fn for_machine(form: &'f Form) -> Result<Self, LoadError> {
+        Self::load_for(form, Machine::of(form).map_err(LoadError::NoProbe)?)
+    }
+
+    /// Whether a program could be loaded for this machine, as far as that can be said without privilege.
+    ///
+    /// # Errors
+    /// As [`Kernel::load`], or a description that no probe matches.
+    pub fn check(form: &Form) -> Result<(), LoadError> {
+        Compiled::of(form, Machine::of(form).map_err(LoadError::NoProbe)?).map(drop)
+    }
+
+    fn load_for(form: &'f Form, machine: Machine) -> Result<Self, LoadError> {
+        let Compiled { all, unpacked, emitted, sets, machine } = Compiled::of(form, machine)?;
+        // What machines count from one on.
+        let first = OF_LANGUAGE.len() as u32;
+        let moved = |number: u32| if number == 0 { 0 } else { number + first };
+        let both = |word: &u32| moved(word & 0xffff) | moved(word >> 16) << 16;
+        let calls: Vec<u32> = machine.calls.iter().map(both).collect();
+        let mut attached = Vec::new();
+        let any = |shift: u32| calls.iter().any(|word| word >> shift & 0xffff != 0);
+        let points: Vec<u32> = machine.points.iter().map(|number| moved(*number)).collect();
+        for (name, is_needed) in [
+            ("sched_switch", emitted.uses_vtimestamp && !calls.is_empty()),
+            ("sys_exit", any(16)),
+            ("sys_enter", any(0)),
+        ] {
+            attached.extend(is_needed.then_some(name));
+        }
+        for (point, _) in POINTS.iter().zip(&points).filter(|(_, number)| **number != 0) {
+            if !attached.contains(&point.program) {
+                attached.push(point.program);
+            }
+        }
+        let timers = |all: &[(usize, Duration)]| {
+            all.iter().map(|(at, every)| (moved(*at as u32 + 1), *every)).collect::<Vec<_>>()
+        };
+        let (ticks, profiles) = (timers(&machine.ticks), timers(&machine.profiles));
+        let refused = |attempt: &'static str| {
+            move |error: libbpf_rs::Error| LoadError::Refused(refusal(attempt, &error))
+        };
+        let probes: Vec<Probe> = all.iter().map(|one| one.probe.clone()).collect();
+        let mut open = unpacked.open().map_err(LoadError::Refused)?;
+        let sizes =
+            Sizes { form, emitted: &emitted, probes: probes.len(), sets: &sets, points: &points };
+        let mut loaded = attached.clone();
+        loaded.extend((!profiles.is_empty()).then_some(PROFILE));
+        prepare(&mut open, &sizes, &loaded).map_err(refused("set up the BPF maps"))?;
+        let object = open.load().map_err(refused("load the program"))?;
+        fill(&object, &emitted, &probes, &sets).map_err(refused("fill the BPF maps"))?;
+        fill_calls(&object, &calls).map_err(refused("fill the BPF maps"))?;
+        let queue = Rc::new(RefCell::new(VecDeque::new()));
+        let ring = ring_of(&object, &queue).map_err(refused("map the BPF ring buffer"))?;
+        Ok(Self {
+            form,
+            object,
+            ring,
+            queue,
+            probes,
+            aggregations: Aggregations::new(form, &form.options),
+            rows: rows::Rows::default(),
+            exit: None,
+            links: Vec::new(),
+            attached,
+            ticks,
+            profiles,
+        })
+    }
+}
+
+const OF_LANGUAGE: [&str; 3] = ["BEGIN", "END", "ERROR"];
+
+/// A program as instructions in its object, for the probes of a machine.
+struct Compiled {
+    /// By number; the first is none.
+    all: Vec<Known>,
+    unpacked: Unpacked,
+    emitted: Emitted,
+    sets: Sets,
+    machine: Machine,
+}
+
+impl Compiled {
+    fn of(form: &Form, mut machine: Machine) -> Result<Self, LoadError> {
+        let mut all = vec![Known::plain(Probe::default())];
+        all.extend(OF_LANGUAGE.map(Probe::of_language).map(Known::plain));
+        all.append(&mut machine.probes);
+        let mut unpacked = OBJECT.unpack().map_err(LoadError::Refused)?;
+        let text = Text::of(&unpacked.bytes);
+        let text =
+            text.ok_or(LoadError::Refused("the BPF object has no place for it".to_owned()))?;
+        let emitted = text.with_functions(|functions| form.emit(functions))?;
+        unpacked.bytes = text.with(&emitted.instructions);
+        let sets = Sets::of(form, &all)?;
+        Ok(Self { all, unpacked, emitted, sets, machine })
+    }
+}
+
+/// The ring of events, which puts what it has into a queue.
+fn ring_of(
+    object: &Object,
+    queue: &Rc<RefCell<VecDeque<Vec<u8>>>>,
+) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
+    let to = queue.clone();
+    let events = map(object, "events");
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&events, move |bytes| {
+        let mut queue = to.borrow_mut();
+        queue.push_back(bytes.to_vec());
+        // An error leaves the rest for later.
+        if queue.len() < MOST_AT_ONCE { 0 } else { -1 }
+    })?;
+    builder.build()
+}
+
+/// Which clauses probes have: those with the same share a set.
+struct Sets {
+    all: Vec<Vec<u16>>,
+    of: Vec<u16>,
+}
+
+impl Sets {
+    fn of(form: &Form, probes: &[Known]) -> Result<Self, LoadError> {
+        let mut sets = Self { all: vec![Vec::new()], of: Vec::new() };
+        for (number, probe) in probes.iter().enumerate() {
+            let clauses = 0..form.clauses.len();
+            let clauses = clauses.filter(|clause| number > 0 && probe.is_of(form, *clause));
+            let clauses: Vec<u16> = clauses.map(|at| at as u16).collect();
+            if clauses.len() > MOST_IN_SET {
+                let (probe, has) = (probe.probe.to_string(), clauses.len());
+                return Err(LoadError::Clauses { probe, has });
+            }
+            let known = sets.all.iter().position(|one| *one == clauses);
+            sets.of.push(known.unwrap_or(sets.all.len()) as u16);
+            if known.is_none() {
+                sets.all.push(clauses);
+            }
+        }
+        Ok(sets)
+    }
+}
+
+/// The number of the ERROR probe: behind none, BEGIN and END.
+const ERROR: u32 = 3;
+
+/// What the sizes of maps depend on.
+struct Sizes<'s> {
+    form: &'s Form,
+    emitted: &'s Emitted,
+    probes: usize,
+    sets: &'s Sets,
+    points: &'s [u32],
+}
+
+fn prepare(
+    open: &mut OpenObject,
+    sizes: &Sizes<'_>,
+    loaded: &[&str],
+) -> Result<(), libbpf_rs::Error> {
+    let Sizes { form, emitted, probes, sets, points } = sizes;
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        program.set_autoload(name == "fire_probe" || loaded.contains(&&*name));
+    }
+    let large = emitted.largest_key.max(layout::SMALL_KEY).next_multiple_of(8) as u32;
+    let is_large = emitted.largest_key > layout::SMALL_KEY;
+    let string = 8 + form.options.strsize.next_multiple_of(8);
+    let keyed = |is_string: bool| {
+        form.variables.iter().any(|one| {
+            let is_keyed = one.keys.is_some() || one.scope == VariableScope::Thread;
+            is_keyed && (one.of == Type::String) == is_string
+        })
+    };
+    let rows = (form.options.aggsize / 16).saturating_mul(u64::from(possible_cpus()));
+    let variables = form.options.dynvarsize / 64;
+    let count = |is_there: bool, most: u64| match is_there {
+        true => most.clamp(1, 1 << 20) as u32,
+        false => 1,
+    };
+    let aggregates = !form.aggregations.is_empty();
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match &*name {
+            "literals" => map.set_value_size(emitted.literals.len().max(8) as u32)?,
+            "probes" => map.set_max_entries(*probes as u32)?,
+            "sets" => map.set_max_entries(sets.all.len() as u32)?,
+            "rows" => map.set_max_entries(count(aggregates, rows))?,
+            "numbers" => map.set_max_entries(count(keyed(false), variables))?,
+            "strings" => {
+                map.set_value_size(string)?;
+                map.set_max_entries(count(keyed(true), variables))?;
+            }
+            "large_rows" => {
+                map.set_key_size(large)?;
+                map.set_max_entries(count(aggregates && is_large, rows))?;
+            }
+            "large_numbers" => {
+                map.set_key_size(large)?;
+                map.set_max_entries(count(keyed(false) && is_large, variables))?;
+            }
+            "large_strings" => {
+                map.set_key_size(large)?;
+                map.set_value_size(string)?;
+                map.set_max_entries(count(keyed(true) && is_large, variables))?;
+            }
+            "global_strings" => {
+                map.set_value_size(string)?;
+                map.set_max_entries(emitted.global_strings.max(1))?;
+            }
+            "events" => {
+                let bytes = form.options.bufsize.clamp(4096, 1 << 30).next_power_of_two();
+                map.set_max_entries(bytes as u32)?;
+            }
+            ".rodata.knobs" => set_knobs(&mut map, form, large, points),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `struct d_knobs` of `d.h`.
+fn set_knobs(map: &mut OpenMapMut<'_>, form: &Form, large_key: u32, points: &[u32]) {
+    let options = &form.options;
+    let words = [std::process::id(), options.strsize, ERROR, large_key];
+    let mut wire = words.map(u32::to_ne_bytes).concat();
+    let sizes = [options.aggsize, options.dynvarsize, options.bufsize, wall_offset()];
+    wire.extend(sizes.iter().flat_map(|size| size.to_ne_bytes()));
+    let points = POINTS.iter().enumerate().map(|(at, _)| points.get(at).copied().unwrap_or(0));
+    wire.extend(points.flat_map(u32::to_ne_bytes));
+    let initial = map.initial_value_mut().expect("a data section has a value");
+    assert_eq!(initial.len(), wire.len(), "knobs");
+    initial.copy_from_slice(&wire);
+}
+
+/// What is added to the time of the kernel's clock for that of the day.
+fn wall_offset() -> u64 {
+    let clock = |id| {
+        let time = rustix::time::clock_gettime(id);
+        (time.tv_sec * 1_000_000_000).wrapping_add(time.tv_nsec)
+    };
+    let of_day = clock(rustix::time::ClockId::Realtime);
+    of_day.wrapping_sub(clock(rustix::time::ClockId::Monotonic)).cast_unsigned()
+}
+
+fn fill(
+    object: &Object,
+    emitted: &Emitted,
+    probes: &[Probe],
+    sets: &Sets,
+) -> Result<(), libbpf_rs::Error> {
+    let mut literals = emitted.literals.clone();
+    literals.resize(literals.len().max(8), 0);
+    map(object, "literals").update(&0_u32.to_ne_bytes(), &literals, MapFlags::ANY)?;
+    for (at, (probe, set)) in probes.iter().zip(&sets.of).enumerate() {
+        let wire = probe_wire(probe, *set);
+        map(object, "probes").update(&(at as u32).to_ne_bytes(), &wire, MapFlags::ANY)?;
+    }
+    for (at, set) in sets.all.iter().enumerate() {
+        let mut words = vec![set.len() as u16];
+        words.extend(set);
+        words.resize(MOST_IN_SET + 2, 0);
+        let wire: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        map(object, "sets").update(&(at as u32).to_ne_bytes(), &wire, MapFlags::ANY)?;
+    }
+    Ok(())
+}
+
+fn fill_calls(object: &Object, calls: &[u32]) -> Result<(), libbpf_rs::Error> {
+    let table = map(object, "calls");
+    for (number, probes) in (0_u32..).zip(calls).filter(|(_, probes)| **probes != 0) {
+        table.update(&number.to_ne_bytes(), &probes.to_ne_bytes(), MapFlags::ANY)?;
+    }
+    Ok(())
+}
+
+/// `struct probe` of `d.h`.
+fn probe_wire(probe: &Probe, set: u16) -> Vec<u8> {
+    let texts =
+        [(&probe.provider, 16), (&probe.module, 16), (&probe.function, 64), (&probe.name, 32)];
+    let mut wire = set.to_ne_bytes().to_vec();
+    for (text, room) in texts {
+        wire.extend((text.len().min(room - 1) as u16).to_ne_bytes());
+    }
+    wire.extend([0; 2]);
+    wire.extend(probe.id.to_ne_bytes());
+    for (text, room) in texts {
+        let mut bytes = text.as_bytes()[..text.len().min(room - 1)].to_vec();
+        bytes.resize(room, 0);
+        wire.extend(bytes);
+    }
+    wire
+}

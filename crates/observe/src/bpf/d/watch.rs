@@ -1,0 +1,331 @@
+//! A run of a program: BEGIN, what fires until its processes have ended or it exits, and END.
+//!
+//! A command is held until all probes are attached, so that its first instruction is traced. It outlives
+//! a program that calls `exit()`, and is waited for.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use iotomy_d::engine::{Engine, deliver};
+use iotomy_d::form::DropCause;
+use iotomy_d::output::Printer;
+use iotomy_record::Exit;
+use iotomy_sys::launch::{self, Command, HeldChild};
+use libbpf_rs::{MapCore, MapFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::super::object::map;
+use super::super::refusal::refusal;
+use super::super::unsupported;
+use super::super::watch_loop::{open, reap};
+use super::Kernel;
+use crate::interrupts::Interrupts;
+use crate::{ObserveError, attach};
+
+/// The events that are printed before signals and times are looked at.
+pub(super) const MOST_AT_ONCE: usize = 10_000;
+
+/// Firings of a timer that are made up for at once, if it was kept waiting.
+const MOST_TICKS: u128 = 1000;
+
+/// Takes what a program prints and tells while it runs.
+pub trait Console {
+    /// Output of the program.
+    ///
+    /// # Errors
+    /// It cannot be written: the run ends.
+    fn print(&mut self, text: &[u8]) -> io::Result<()>;
+
+    /// An error in a clause: its place, the error and the probe.
+    fn error(&mut self, line: &str);
+
+    /// A command of `system()`, behind the output before it.
+    fn system(&mut self, command: &str);
+}
+
+/// What a run left besides its output.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// What was not kept, by cause.
+    pub drops: BTreeMap<DropCause, u64>,
+    /// Clauses that ended by an error, by its kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Firings that found no place to run, in interrupts of interrupts.
+    pub nested: u64,
+    /// Firings of timers that came too late to be made up for.
+    pub missed: u64,
+    /// Tables of aggregations and events that could not be read.
+    pub unread: u64,
+    /// The status of `exit()`.
+    pub status: Option<i32>,
+}
+
+/// The processes that a program is run for. Signals that would end this process end the run, as long as
+/// this lives.
+pub struct Watch {
+    interrupts: Interrupts,
+    child: Child,
+    /// Of those whose ends end the run.
+    pidfds: Vec<OwnedFd>,
+    target: Option<u32>,
+}
+
+/// The command.
+enum Child {
+    None,
+    Held(HeldChild),
+    Running(u32),
+    Ended(Exit),
+}
+
+impl Watch {
+    /// Of a command, which is held until the program's probes are attached.
+    ///
+    /// # Errors
+    /// Its process cannot be made.
+    pub fn of_command(command: &Command) -> Result<Self, ObserveError> {
+        let mut watch = Self::of_processes(&[])?;
+        let held = launch::hold(command, watch.interrupts.original_mask().as_ref())?;
+        let target = held.pid();
+        watch.child = Child::Held(held);
+        watch.target = Some(target);
+        watch.pidfds = vec![open(target)?];
+        Ok(watch)
+    }
+
+    /// Of running processes, whose ends end it. Of none, signals and the program itself do.
+    ///
+    /// # Errors
+    /// One of them does not exist, or makes no calls.
+    pub fn of_processes(ids: &[u32]) -> Result<Self, ObserveError> {
+        let ids = ids.iter().map(|id| attach::process(*id)).collect::<Result<Vec<_>, _>>()?;
+        let pidfds = ids.iter().map(|id| open(*id)).collect::<Result<_, _>>()?;
+        let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
+        Ok(Self { interrupts, child: Child::None, pidfds, target: ids.first().copied() })
+    }
+
+    /// The process that is `$target` to a program.
+    pub fn target(&self) -> Option<u32> {
+        self.target
+    }
+
+    /// Runs a program that was loaded for this machine, for `most` at the longest.
+    ///
+    /// # Errors
+    /// The command could not be started, the kernel's error, or that of the output.
+    pub fn run(
+        &mut self,
+        kernel: &mut Kernel<'_>,
+        source: &str,
+        most: Option<Duration>,
+        console: &mut dyn Console,
+    ) -> Result<Finished, ObserveError> {
+        let mut printer = Printer::new(kernel.form);
+        kernel.fire_language("BEGIN")?;
+        // What BEGIN prints is there before what the command does; nothing else fires yet.
+        while !kernel.print(&mut printer, source, console)? {}
+        if let Child::Held(held) = &self.child {
+            kernel.leave_out(held.pid()).map_err(unsupported)?;
+        }
+        kernel.attach().map_err(unsupported)?;
+        self.start()?;
+        let began = Instant::now();
+        let deadline = most.and_then(|most| began.checked_add(most));
+        let mut ticks: Vec<_> =
+            kernel.ticks.iter().map(|(number, every)| (*number, *every, began + *every)).collect();
+        let is_of_processes = !self.pidfds.is_empty();
+        let mut missed = 0;
+        loop {
+            let is_all = kernel.print(&mut printer, source, console)?;
+            let is_over = deadline.is_some_and(|at| Instant::now() >= at);
+            if kernel.has_exited() || is_over || (is_of_processes && self.pidfds.is_empty()) {
+                break;
+            }
+            let now = (!is_all).then(Instant::now);
+            let next = ticks.iter().map(|(_, _, at)| *at).chain(deadline).chain(now).min();
+            self.sleep(Some(kernel), next)?;
+            if self.is_interrupted() {
+                break;
+            }
+            for (number, every, at) in &mut ticks {
+                let late = Instant::now().checked_duration_since(*at);
+                let due = late.map_or(0, |late| 1 + late.as_nanos() / every.as_nanos().max(1));
+                for _ in 0..due.min(MOST_TICKS) {
+                    if !kernel.has_exited() {
+                        kernel.fire_here(*number)?;
+                    }
+                }
+                missed += due.saturating_sub(MOST_TICKS) as u64;
+                *at += every.saturating_mul(u32::try_from(due).unwrap_or(u32::MAX));
+            }
+        }
+        kernel.stop()?;
+        // END finds room for what it prints.
+        while !kernel.print(&mut printer, source, console)? {}
+        kernel.fire_language("END")?;
+        while !kernel.print(&mut printer, source, console)? {}
+        kernel.refresh();
+        printer.unprinted(kernel.aggregations());
+        flush(&mut printer, console)?;
+        let nested = kernel.counters().get(4).copied().unwrap_or(0);
+        Ok(Finished {
+            drops: kernel.drops(),
+            faults: kernel.faults(),
+            nested,
+            missed,
+            unread: kernel.rows.unread,
+            status: kernel.exit(),
+        })
+    }
+
+    /// Waits for the end of the command, if there is one: signals are passed on to it.
+    ///
+    /// # Errors
+    /// When waiting itself fails.
+    pub fn wait(mut self) -> Result<Option<Exit>, ObserveError> {
+        while matches!(self.child, Child::Running(_)) {
+            self.sleep(None, None)?;
+            self.is_interrupted();
+        }
+        match self.child {
+            Child::Ended(exit) => Ok(Some(exit)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Lets the command go.
+    fn start(&mut self) -> Result<(), ObserveError> {
+        let Child::Held(held) = std::mem::replace(&mut self.child, Child::None) else {
+            return Ok(());
+        };
+        let target = held.pid();
+        if let Err(error) = held.release() {
+            reap(target);
+            return Err(error.into());
+        }
+        self.child = Child::Running(target);
+        Ok(())
+    }
+
+    /// Takes the signals that have come; whether one ends the run. A command gets them instead.
+    fn is_interrupted(&self) -> bool {
+        let mut is_ended = false;
+        while let Some(interrupt) = self.interrupts.next() {
+            match self.child {
+                Child::Running(command) => _ = interrupt.pass_on(command),
+                _ => is_ended |= interrupt.ends_a_watch(),
+            }
+        }
+        is_ended
+    }
+
+    /// Waits for events of the program, the end of a process, a signal or a time.
+    fn sleep(
+        &mut self,
+        kernel: Option<&Kernel<'_>>,
+        next: Option<Instant>,
+    ) -> Result<(), ObserveError> {
+        let events = kernel.map(|kernel| map(&kernel.object, "events"));
+        let doorbell = events.as_ref().map(|events| events.as_fd());
+        let mut waited = vec![PollFd::new(&self.interrupts, PollFlags::IN)];
+        waited.extend(doorbell.iter().map(|doorbell| PollFd::new(doorbell, PollFlags::IN)));
+        let before = waited.len();
+        waited.extend(self.pidfds.iter().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+        let left = next.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut waited, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(ObserveError::system("wait for events")(error)),
+        }
+        let ended: Vec<bool> =
+            waited[before..].iter().map(|one| !one.revents().is_empty()).collect();
+        let mut is_ended = ended.iter().copied();
+        self.pidfds.retain(|_| !is_ended.next().unwrap_or(false));
+        if let (Child::Running(command), true) = (&self.child, self.pidfds.is_empty()) {
+            self.child = Child::Ended(reap(*command));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // A command that was not let go leaves when its barrier is closed.
+        if let Child::Held(held) = std::mem::replace(&mut self.child, Child::None) {
+            let target = held.pid();
+            drop(held);
+            reap(target);
+        }
+    }
+}
+
+fn flush(printer: &mut Printer<'_>, console: &mut dyn Console) -> Result<(), ObserveError> {
+    let text = std::mem::take(&mut printer.text);
+    let print = |console: &mut dyn Console, part: &[u8]| match part {
+        [] => Ok(()),
+        part => console.print(part).map_err(ObserveError::system("write the output")),
+    };
+    let mut printed = 0;
+    for (before, command) in printer.commands.drain(..) {
+        print(console, &text[printed..before])?;
+        printed = before;
+        console.system(&command);
+    }
+    print(console, &text[printed..])?;
+    printer.errors.drain(..).for_each(|line| console.error(&line));
+    Ok(())
+}
+
+impl Kernel<'_> {
+    fn fire_language(&self, name: &str) -> Result<(), ObserveError> {
+        let number = self.number(&iotomy_d::Probe::of_language(name));
+        number.map_or(Ok(()), |number| self.fire_here(number))
+    }
+
+    fn fire_here(&self, number: u32) -> Result<(), ObserveError> {
+        self.fire_probe(number, false).map_err(unsupported)
+    }
+
+    /// Lets no probe fire for calls of a process until it runs a program.
+    fn leave_out(&self, process: u32) -> Result<(), String> {
+        map(&self.object, ".bss.held")
+            .update(&0_u32.to_ne_bytes(), &process.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| refusal("tell the program of the command's process", &error))
+    }
+
+    /// Prints what is in the ring; whether that is all there was. Probes may fire faster than it prints.
+    fn print(
+        &mut self,
+        printer: &mut Printer<'_>,
+        source: &str,
+        console: &mut dyn Console,
+    ) -> Result<bool, ObserveError> {
+        let form = self.form;
+        let mut is_all = false;
+        for _ in 0..MOST_AT_ONCE {
+            let Some(one) = self.take() else {
+                is_all = true;
+                break;
+            };
+            deliver(self, form, printer, &one, source);
+        }
+        flush(printer, console)?;
+        Ok(is_all)
+    }
+
+    /// Lets no probe fire any more, but those that user space fires.
+    fn stop(&mut self) -> Result<(), ObserveError> {
+        let told = map(&self.object, ".bss.exited").update(
+            &0_u32.to_ne_bytes(),
+            &1_u32.to_ne_bytes(),
+            MapFlags::ANY,
+        );
+        self.links.clear();
+        told.map_err(|error| unsupported(format!("cannot end the program: {error}")))
+    }
+}

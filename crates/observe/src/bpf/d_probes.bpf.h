@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* Firings: which clauses they run, and the programs at the probes. */
+
+static __always_inline int run_clause(struct machine *m, u32 clause)
+{
+	int outcome;
+
+	m->clause = clause;
+	m->step = 0;
+	m->fault = 0;
+	m->address = 0;
+	m->records = 0;
+	m->exits = 0;
+	m->event_length = sizeof(struct event_head);
+	outcome = clauses(m);
+	if (outcome == OUTCOME_FAULT || outcome == OUTCOME_FULL)
+		return outcome;
+	if (m->records)
+		send(m);
+	if (m->exits)
+		exited = 1;
+	return OUTCOME_DONE;
+}
+
+/* Runs the clauses of the ERROR probe, whose firing has facts of its own. */
+__noinline int d_error(struct machine *m, u64 clause, u64 step)
+{
+	u64 probe, set_at = knobs.error_probe;
+	u32 number, at = set_at;
+	struct probe *error;
+	struct set *set;
+	u64 fault, address;
+
+	if (!m)
+		return 0;
+	fault = m->fault;
+	address = m->address;
+	error = bpf_map_lookup_elem(&probes, &at);
+	if (!error)
+		return 0;
+	at = error->set;
+	set = bpf_map_lookup_elem(&sets, &at);
+	if (!set || !set->count)
+		return 0;
+	probe = m->probe;
+	number = m->probe_number;
+	_Pragma("unroll") for (int i = 0; i < 6; i++) m->saved[i] = m->facts[i];
+	_Pragma("unroll") for (int i = 0; i < 8; i++) m->saved[8 + i] =
+		m->facts[FACT_PROBEPROV + i];
+	m->saved[16] = *(u64 *)&m->present[FACT_PROBEPROV];
+	*(u64 *)&m->present[FACT_PROBEPROV] = 0;
+	m->saved[17] = m->facts[FACT_ID];
+	m->saved[18] = m->present[FACT_ID];
+	m->present[FACT_ID] = 0;
+	m->facts[0] = 0;
+	m->facts[1] = clause + 1;
+	m->facts[2] = step;
+	m->facts[3] = step;
+	m->facts[4] = fault;
+	m->facts[5] = address;
+	m->probe = (u64)error;
+	m->probe_number = knobs.error_probe;
+	for (u32 i = 0; i < MOST_IN_SET; i++) {
+		if (i >= set->count)
+			break;
+		if (run_clause(m, set->clauses[i]) == OUTCOME_FAULT)
+			count(&counters.errors_in_error);
+		if (exited)
+			break;
+	}
+	m->probe = probe;
+	m->probe_number = number;
+	_Pragma("unroll") for (int i = 0; i < 6; i++) m->facts[i] = m->saved[i];
+	_Pragma("unroll") for (int i = 0; i < 8; i++) m->facts[FACT_PROBEPROV + i] =
+		m->saved[8 + i];
+	*(u64 *)&m->present[FACT_PROBEPROV] = m->saved[16];
+	m->facts[FACT_ID] = m->saved[17];
+	m->present[FACT_ID] = m->saved[18];
+	return 0;
+}
+
+/* Runs the clauses of the firing's probe. */
+__noinline int d_fire(struct machine *m, u64 set_number)
+{
+	u32 at = set_number;
+	bool was_over = exited;
+	struct set *set;
+
+	if (!m)
+		return 0;
+	set = bpf_map_lookup_elem(&sets, &at);
+	if (!set)
+		return 0;
+	for (u32 i = 0; i < MOST_IN_SET; i++) {
+		if (i >= set->count)
+			break;
+		if (run_clause(m, set->clauses[i]) == OUTCOME_FAULT) {
+			send_fault(m);
+			d_error(m, m->clause, m->step);
+		}
+		/* An exit() lets no further clause of the firing run. */
+		if (exited && !was_over)
+			break;
+	}
+	return 0;
+}
+
+static __always_inline u32 *level_of_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&levels, &zero);
+}
+
+/* The machine for a firing, which ends with `leave`. */
+static __always_inline struct machine *enter(u32 *level)
+{
+	u32 zero = 0, at = *level;
+	struct machine *m;
+
+	if (at >= MOST_LEVELS) {
+		count(&counters.nested);
+		return NULL;
+	}
+	*level = at + 1;
+	m = bpf_map_lookup_elem(&machines, &at);
+	if (!m)
+		return NULL;
+	m->place = bpf_get_smp_processor_id() << 2 | at;
+	m->literals = (u64)bpf_map_lookup_elem(&literals, &zero);
+	m->arena_length = 0;
+	_Pragma("unroll") for (int i = 0; i < FACTS / 8; i++)((u64 *)m->present)[i] = 0;
+	_Pragma("unroll") for (int i = 0; i < LOCALS; i++) m->locals[i] = 0;
+	return m;
+}
+
+static __always_inline void leave(u32 *level)
+{
+	*level -= 1;
+}
+
+static __always_inline void note_thread(struct machine *m, struct task_struct *task)
+{
+	m->facts[FACT_PID] = task->tgid;
+	m->facts[FACT_TID] = task->pid;
+	m->facts[FACT_THREAD_START] = task->start_time;
+	m->facts[FACT_ERRNO] = 0;
+}
+
+/* The probe of a call: 0 is none. */
+static __always_inline u32 probe_of_call(struct task_struct *task, long id, u32 shift)
+{
+	u32 number = id, *both;
+
+	if (number > 511)
+		return 0;
+	if (task->thread_info.status & TS_COMPAT)
+		number += 512;
+	both = bpf_map_lookup_elem(&calls, &number);
+	return both ? *both >> shift & 0xffff : 0;
+}
+
+static __always_inline void fire_at(struct machine *m, u32 number, struct probe *probe)
+{
+	m->probe = (u64)probe;
+	m->probe_number = number;
+	d_fire(m, probe->set);
+}
+
+#define EXECVE 59
+
+/* Whether a call is of the process that waits to run the command: it is the command from that
+ * execve on. */
+static __always_inline bool is_held(struct task_struct *task, long id)
+{
+	if (task->tgid != held)
+		return false;
+	if (id != EXECVE)
+		return true;
+	held = 0;
+	return false;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number, *level;
+	struct probe *probe;
+	struct machine *m;
+
+	if (exited || task->tgid == knobs.self_tgid || is_held(task, id))
+		return 0;
+	number = probe_of_call(task, id, 0);
+	if (!number)
+		return 0;
+	probe = bpf_map_lookup_elem(&probes, &number);
+	level = level_of_cpu();
+	if (!probe || !level)
+		return 0;
+	m = enter(level);
+	if (!m)
+		return 0;
+	note_thread(m, task);
+	if (task->thread_info.status & TS_COMPAT) {
+		m->facts[0] = (u32)regs->bx;
+		m->facts[1] = (u32)regs->cx;
+		m->facts[2] = (u32)regs->dx;
+		m->facts[3] = (u32)regs->si;
+		m->facts[4] = (u32)regs->di;
+		m->facts[5] = (u32)regs->bp;
+	} else {
+		m->facts[0] = regs->di;
+		m->facts[1] = regs->si;
+		m->facts[2] = regs->dx;
+		m->facts[3] = regs->r10;
+		m->facts[4] = regs->r8;
+		m->facts[5] = regs->r9;
+	}
+	_Pragma("unroll") for (int i = 6; i < 10; i++) m->facts[i] = 0;
+	fire_at(m, number, probe);
+	leave(level);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number, *level;
+	struct probe *probe;
+	struct machine *m;
+
+	if (exited || task->tgid == knobs.self_tgid || is_held(task, regs->orig_ax))
+		return 0;
+	number = probe_of_call(task, (int)regs->orig_ax, 16);
+	if (!number)
+		return 0;
+	probe = bpf_map_lookup_elem(&probes, &number);
+	level = level_of_cpu();
+	if (!probe || !level)
+		return 0;
+	m = enter(level);
+	if (!m)
+		return 0;
+	note_thread(m, task);
+	/* Both have what the call returned: -1 with an error. */
+	if (ret < 0 && ret >= -MAX_ERRNO) {
+		m->facts[FACT_ERRNO] = -ret;
+		ret = -1;
+	}
+	m->facts[0] = ret;
+	m->facts[1] = ret;
+	_Pragma("unroll") for (int i = 2; i < 10; i++) m->facts[i] = 0;
+	fire_at(m, number, probe);
+	leave(level);
+	return 0;
+}
+
+/* The time that threads are off their CPUs, of those that were asked after. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct on_cpu *t;
+	u64 now = 0;
+
+	if (UNTRUSTED(struct task_struct, prev)->bpf_storage) {
+		t = bpf_task_storage_get(&on_cpus, prev, NULL, 0);
+		if (t) {
+			now = bpf_ktime_get_ns();
+			t->out_ns = now;
+		}
+	}
+	if (UNTRUSTED(struct task_struct, next)->bpf_storage) {
+		t = bpf_task_storage_get(&on_cpus, next, NULL, 0);
+		if (t && t->out_ns) {
+			if (!now)
+				now = bpf_ktime_get_ns();
+			t->off_ns += now - t->out_ns;
+			t->out_ns = 0;
+		}
+	}
+	return 0;
+}
+
+struct fire_args {
+	u32 probe;
+	u32 is_given; /* facts are those of `given` */
+};
+
+/* Fires a probe for user space. */
+SEC("syscall")
+int fire_probe(struct fire_args *args)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number = args->probe, zero = 0, *level = level_of_cpu();
+	struct probe *probe = bpf_map_lookup_elem(&probes, &number);
+	struct given *facts;
+	struct machine *m;
+
+	if (!probe || !level)
+		return 1;
+	m = enter(level);
+	if (!m)
+		return 2;
+	note_thread(m, task);
+	_Pragma("unroll") for (int i = 0; i < 10; i++) m->facts[i] = 0;
+	facts = args->is_given ? bpf_map_lookup_elem(&given, &zero) : NULL;
+	if (facts) {
+		__builtin_memcpy(m->present, facts->present, sizeof(m->present));
+		__builtin_memcpy(m->facts, facts->facts, sizeof(m->facts));
+		_Pragma("unroll") for (u32 i = 0; i < 8; i++) m->facts[FACT_EXECNAME + 2 * i] =
+			(u64)&facts->texts[i];
+	}
+	fire_at(m, number, probe);
+	leave(level);
+	return 0;
+}

@@ -1,0 +1,106 @@
+//! The beginning of a watch: which processes are watched from now on.
+
+use iotomy_host::Cgroup;
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::{Session, iterate, map, refusal};
+
+/// Which tasks the next run of `adopt` begins to watch.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::bpf) enum Adoption {
+    /// A child held in front of its exec.
+    Launcher(u32),
+    /// One thread.
+    Thread(u32),
+    /// Every process but this one.
+    Machine,
+    /// The selected processes.
+    Selected,
+}
+
+/// The numbers of `trace.h` for how far `adopt` has come with the selected processes.
+const GATHERING: u32 = 1;
+const FOLLOWING: u32 = 2;
+
+/// Most runs of `adopt` in a row: each finds what those made that the one before has found, where
+/// ids do not go up.
+const MOST_PASSES: usize = 16;
+
+/// `struct cgroup_place` of `selection.bpf.h`.
+const PLACE_BYTES: usize = 256;
+
+impl Session {
+    /// Begins to watch what `whom` names; threads made from now on by watched ones follow.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(in crate::bpf) fn adopt(&self, whom: Adoption) -> Result<(), String> {
+        if !matches!(whom, Adoption::Thread(_)) && self.has_details() {
+            map(&self.object, ".data.slow_floor")
+                .update(&0u32.to_ne_bytes(), &0u64.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| refusal("keep the slowest calls", &error))?;
+        }
+        match whom {
+            Adoption::Launcher(pid) => self.ask_for([0, 0, pid])?,
+            Adoption::Thread(tid) => self.ask_for([0, tid, 0])?,
+            Adoption::Machine => self.ask_for([GATHERING, 0, 0])?,
+            Adoption::Selected => {
+                self.ask_for([GATHERING, 0, 0])?;
+                self.adopt_newcomers()?;
+                return self.ask_for([FOLLOWING, 0, 0]);
+            }
+        }
+        iterate(&self.object, "adopt")
+    }
+
+    /// Watches the selected processes that are not yet.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(in crate::bpf) fn adopt_newcomers(&self) -> Result<(), String> {
+        for _ in 0..MOST_PASSES {
+            let before = self.counters().adopted;
+            iterate(&self.object, "adopt")?;
+            if self.counters().adopted == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// `struct adoption` of `trace.h`.
+    fn ask_for(&self, adoption: [u32; 3]) -> Result<(), String> {
+        map(&self.object, ".data.adoption")
+            .update(&0u32.to_ne_bytes(), &adoption.map(u32::to_ne_bytes).concat(), MapFlags::ANY)
+            .map_err(|error| refusal("ask for tasks to watch", &error))
+    }
+
+    /// Tells the programs what is selected.
+    pub(super) fn fill_selection(&self) -> Result<(), String> {
+        let put = |table: &str, key: &[u8], row: &[u8]| {
+            map(&self.object, table)
+                .update(key, row, MapFlags::ANY)
+                .map_err(|error| refusal("select processes to watch", &error))
+        };
+        let one = 1u32.to_ne_bytes();
+        for pid in &self.selection.processes {
+            put("selected_pids", &pid.to_ne_bytes(), &one)?;
+        }
+        for (at, name) in self.selection.names.iter().enumerate() {
+            let table: Vec<u8> = name.table().into_iter().flat_map(u64::to_ne_bytes).collect();
+            put("selected_names", &(at as u32).to_ne_bytes(), &table)?;
+        }
+        for Cgroup { path, hierarchy, id, .. } in &self.selection.cgroups {
+            let key = [id.to_ne_bytes(), u64::from(*hierarchy).to_ne_bytes()].concat();
+            put("selected_cgroups", &key, &one)?;
+            let mut place = [0; PLACE_BYTES];
+            place[..4].copy_from_slice(&hierarchy.to_ne_bytes());
+            // One of a longer path is not known again when it is made anew; with its end's zero.
+            if path.len() < PLACE_BYTES - 4 {
+                place[4..][..path.len()].copy_from_slice(path.as_bytes());
+                put("selected_places", &place, &one)?;
+            }
+        }
+        Ok(())
+    }
+}

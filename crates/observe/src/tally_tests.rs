@@ -1,0 +1,103 @@
+use super::*;
+use crate::Target;
+
+fn everything() -> Request {
+    Request {
+        target: Target::Machine,
+        wait: false,
+        duration: None,
+        files: true,
+        paths: true,
+        peers: false,
+        threads: false,
+        slowest: 2,
+        calls: None,
+        ring_operations: None,
+        filter: crate::Filter::default(),
+        forgets: false,
+        rows: 64,
+    }
+}
+
+#[test]
+fn images_beyond_the_room_there_is_are_lost_with_their_calls() {
+    let mut tally = Tally::with_room(2, 0);
+    let image = |pid| Process { pid, exec: "dd".into(), threads: 1, ..Process::default() };
+    let first = tally.begin(image(1));
+    let second = tally.begin_forked(image(2));
+    let third = tally.begin_after(second, image(2));
+    for image in [first, third] {
+        tally.returned(image, READ, Ok(1), 1);
+        tally.unfinished(image, EXIT_GROUP, 1);
+        tally.add_thread(image);
+    }
+    assert_eq!(tally.process(third).exec, "?");
+    let rows = tally.into_rows(&everything(), None);
+    assert_eq!(rows.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(rows.calls.iter().map(|call| call.calls).sum::<u64>(), 1);
+    assert_eq!(rows.lost_events, 3, "the image and its two calls");
+}
+
+fn tally() -> (Tally, ImageId) {
+    let mut tally = Tally::with_room(64, 0);
+    let process = Process { pid: 5, exec: "dd".into(), threads: 1, ..Process::default() };
+    let image = tally.begin(process);
+    (tally, image)
+}
+
+const READ: CallNumber = (Abi::X86_64, 0);
+const EXIT_GROUP: CallNumber = (Abi::X86_64, 231);
+
+#[test]
+fn a_call_that_returned_is_in_every_column_and_distribution() {
+    let (mut tally, image) = tally();
+    tally.returned(image, READ, Ok(8192), 1000);
+    tally.returned(image, READ, Ok(0), 10);
+    tally.returned(image, READ, Err(9), 30);
+    tally.returned(image, READ, Err(4000), 30);
+    let rows = tally.into_rows(&everything(), None);
+    let call = &rows.calls[0];
+    assert_eq!((call.pid, &*call.exec, &*call.syscall), (5, "dd", "read"));
+    assert_eq!((call.calls, call.errors, call.bytes, call.in_flight), (4, 2, 8192, 0));
+    assert_eq!((call.wall_ns, call.max_ns, call.wall_log2.total()), (1070, 1000, 4));
+    assert_eq!((call.return_log2.zero, call.return_log2.buckets[13]), (1, 1));
+    assert_eq!(call.error_kinds["EBADF"], 1);
+    assert_eq!(call.error_kinds["errno_4000"], 1);
+}
+
+#[test]
+fn a_call_that_did_not_return_is_in_flight_and_in_no_distribution() {
+    let (mut tally, image) = tally();
+    tally.unfinished(image, READ, 500);
+    tally.unfinished(image, EXIT_GROUP, 1);
+    tally.headless();
+    let rows = tally.into_rows(&everything(), None);
+    assert_eq!(rows.incomplete_calls, 2, "exit_group is not incomplete");
+    for call in &rows.calls {
+        assert_eq!((call.calls, call.in_flight, call.wall_log2.total()), (0, 1, 0));
+    }
+}
+
+#[test]
+fn only_calls_asked_for_are_reported_and_the_longest_come_first() {
+    let (mut tally, image) = tally();
+    tally.returned(image, READ, Ok(1), 1);
+    tally.returned(image, (Abi::X86_64, 1), Ok(1), 5);
+    tally.returned(image, (Abi::I386, 20), Ok(1), 3);
+    tally.returned(image, (Abi::X86_64, 39), Ok(1), 9);
+    let mut request = everything();
+    request.calls = Some(["read", "write", "getpid"].map(String::from).into());
+    let names = |rows: Rows| rows.calls.into_iter().map(|c| c.syscall).collect::<Vec<_>>();
+    assert_eq!(names(tally.into_rows(&request, None)), ["getpid", "write", "getpid(i386)", "read"]);
+}
+
+#[test]
+fn files_are_counted_by_what_they_are() {
+    let (mut tally, image) = tally();
+    let zero = FileRef { kind: FileKind::Char, path: "/dev/zero".into() };
+    tally.moved(image, zero.clone(), Direction::Read, 10);
+    tally.moved(image, zero.clone(), Direction::Read, 5);
+    tally.moved(image, zero, Direction::Write, 0);
+    let file = &tally.into_rows(&everything(), None).files[0];
+    assert_eq!((file.read_calls, file.read_bytes, file.write_calls), (2, 15, 1));
+}

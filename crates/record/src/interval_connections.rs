@@ -1,0 +1,331 @@
+//! The connections of an interval.
+//!
+//! Counts are differences, as those of calls. A round-trip time is no count but a figure of a moment:
+//! an interval has that of the connections that ended in it, and of those that were open at its end.
+
+use std::collections::HashMap;
+
+use crate::growth::{more, more_known};
+use crate::{Connection, ConnectionCounts, Socket, TcpFigures};
+
+/// The most that was seen of the connections of an image, by their ends.
+#[derive(Debug, Default)]
+pub(super) struct SeenConnections {
+    by_ends: HashMap<Socket, Seen>,
+}
+
+/// The most that was seen of the connections with a peer.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Of TCP's figures, those of connections that had ended.
+    counts: Connection,
+    /// TCP's counts: of connections that had ended and of those that were open.
+    tcp: TcpCounts,
+}
+
+/// Segments sent and retransmitted, bytes acknowledged and received.
+type TcpCounts = [u64; 4];
+
+impl SeenConnections {
+    /// What these have beyond what was seen.
+    pub(super) fn advance(&mut self, now: &[ConnectionCounts]) -> Vec<Connection> {
+        let rows = now.iter().filter_map(|now| {
+            let seen = self.by_ends.entry(now.counts.ends.unnamed()).or_default();
+            since(&now.counts, now.open.as_ref(), seen)
+        });
+        rows.collect()
+    }
+
+    /// What a record has beyond what was seen. Images of one name may have connections with one peer
+    /// each.
+    pub(super) fn finish(mut self, record: &[&Connection]) -> Vec<Connection> {
+        let mut sums: Vec<Connection> = Vec::new();
+        let mut places: HashMap<Socket, usize> = HashMap::new();
+        for one in record {
+            let place = *places.entry(one.ends.unnamed()).or_insert(sums.len());
+            match sums.get_mut(place) {
+                Some(sum) => sum.merge(one),
+                None => sums.push((*one).clone()),
+            }
+        }
+        let rows = sums.iter().filter_map(|now| {
+            let mut seen = self.by_ends.remove(&now.ends.unnamed()).unwrap_or_default();
+            since(now, None, &mut seen)
+        });
+        rows.collect()
+    }
+
+    /// Adds what was seen of another image.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (ends, one) in other.by_ends {
+            let seen = self.by_ends.entry(ends).or_default();
+            seen.counts.merge(&one.counts);
+            for (sum, more) in seen.tcp.iter_mut().zip(one.tcp) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+    }
+}
+
+/// A row without an image; `None` where nothing came.
+fn since(now: &Connection, open: Option<&TcpFigures>, seen: &mut Seen) -> Option<Connection> {
+    let tcp = figures_since(now.tcp.as_ref(), open, seen);
+    let Seen { counts: seen, .. } = seen;
+    let errors = now.errors.iter().map(|(name, count)| {
+        (name.clone(), more(*count, seen.errors.entry(name.clone()).or_default()))
+    });
+    let row = Connection {
+        ends: now.ends.clone(),
+        errors: errors.filter(|(_, count)| *count > 0).collect(),
+        opened: more(now.opened, &mut seen.opened),
+        before: more(now.before, &mut seen.before),
+        closed: more_known(now.closed, &mut seen.closed),
+        unfinished: more(now.unfinished, &mut seen.unfinished),
+        connect_ns: more(now.connect_ns, &mut seen.connect_ns),
+        timed: more(now.timed, &mut seen.timed),
+        // Of a shorter one than that of an earlier interval nothing is known.
+        max_ns: if now.max_ns > seen.max_ns { now.max_ns } else { 0 },
+        read_calls: more(now.read_calls, &mut seen.read_calls),
+        read_bytes: more(now.read_bytes, &mut seen.read_bytes),
+        write_calls: more(now.write_calls, &mut seen.write_calls),
+        write_bytes: more(now.write_bytes, &mut seen.write_bytes),
+        tcp,
+        ..Connection::default()
+    };
+    seen.max_ns = seen.max_ns.max(now.max_ns);
+    let counts = [
+        row.opened,
+        row.before,
+        row.closed.unwrap_or(0),
+        row.unfinished,
+        row.timed,
+        row.connect_ns,
+        row.read_calls,
+        row.read_bytes,
+        row.write_calls,
+        row.write_bytes,
+    ];
+    let has_news = row.tcp.as_ref().is_some_and(|tcp| counts_of(tcp) != TcpCounts::default());
+    let is_used = counts.iter().any(|count| *count > 0) || !row.errors.is_empty() || has_news;
+    is_used.then_some(row)
+}
+
+fn figures_since(
+    ended: Option<&TcpFigures>,
+    open: Option<&TcpFigures>,
+    seen: &mut Seen,
+) -> Option<TcpFigures> {
+    let none = TcpFigures::default();
+    let (ended, open) = (ended.unwrap_or(&none), open.unwrap_or(&none));
+    let of_ended = seen.counts.tcp.get_or_insert_default();
+    // The extremes are those of the whole watch: once a connection has ended, they may be its.
+    let had_ended = of_ended.rtts > 0;
+    let mut row = TcpFigures {
+        measured: more(ended.measured, &mut of_ended.measured),
+        rtts: more(ended.rtts, &mut of_ended.rtts),
+        rtt_us: more(ended.rtt_us, &mut of_ended.rtt_us),
+        rttvar_us: more(ended.rttvar_us, &mut of_ended.rttvar_us),
+        ..TcpFigures::default()
+    };
+    let are_known = !had_ended || row.rtts == 0;
+    if !had_ended {
+        (row.min_rtt_us, row.max_rtt_us) = (ended.min_rtt_us, ended.max_rtt_us);
+    }
+    row.merge(open);
+    if !are_known {
+        (row.min_rtt_us, row.max_rtt_us) = (0, 0);
+    }
+    let now = counts_of(ended).into_iter().zip(counts_of(open));
+    let sums = now.map(|(ended, open)| ended.saturating_add(open));
+    let mut news = sums.zip(&mut seen.tcp).map(|(now, seen)| more(now, seen));
+    let mut next = || news.next().unwrap_or(0);
+    (row.segments, row.retransmits) = (next(), next());
+    (row.acked_bytes, row.received_bytes) = (next(), next());
+    (row != none).then_some(row)
+}
+
+fn counts_of(tcp: &TcpFigures) -> TcpCounts {
+    [tcp.segments, tcp.retransmits, tcp.acked_bytes, tcp.received_bytes]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Intervals;
+    use super::*;
+    use crate::{ImageCounts, Snapshot, Trace};
+
+    /// A connection that was made at a step, has sent so much in each, and may have ended at one.
+    #[derive(Debug, Clone, Copy)]
+    struct Life {
+        began: usize,
+        ended: Option<usize>,
+        rtt_us: u64,
+        segments: u64,
+    }
+
+    impl Life {
+        /// Its figures when this step is over.
+        fn figures(self, step: usize) -> TcpFigures {
+            let steps = self.ended.unwrap_or(step).min(step) + 1 - self.began;
+            TcpFigures {
+                measured: 1,
+                rtts: 1,
+                rtt_us: self.rtt_us,
+                min_rtt_us: self.rtt_us,
+                max_rtt_us: self.rtt_us,
+                segments: self.segments * steps as u64,
+                retransmits: steps as u64,
+                ..TcpFigures::default()
+            }
+        }
+
+        fn has_ended(self, step: usize) -> bool {
+            self.ended.is_some_and(|at| at <= step)
+        }
+    }
+
+    fn sum<'l>(lives: impl Iterator<Item = &'l Life>, step: usize) -> Option<TcpFigures> {
+        let mut sum = None;
+        for life in lives {
+            let sum: &mut TcpFigures = sum.get_or_insert_default();
+            sum.merge(&life.figures(step));
+        }
+        sum
+    }
+
+    fn ends() -> Socket {
+        Socket { protocol: "tcp".into(), remote: Some("[::1]:80".into()), ..Socket::default() }
+    }
+
+    /// The counts when a step is over.
+    fn counts(lives: &[Life], step: usize) -> ConnectionCounts {
+        let known: Vec<Life> = lives.iter().copied().filter(|one| one.began <= step).collect();
+        let (ended, open): (Vec<Life>, Vec<Life>) =
+            known.iter().partition(|one| one.has_ended(step));
+        let opened = known.len() as u64;
+        let counts = Connection {
+            ends: ends(),
+            opened,
+            timed: opened,
+            connect_ns: known.iter().map(|one| one.rtt_us).sum(),
+            max_ns: known.iter().map(|one| one.rtt_us).max().unwrap_or(0),
+            closed: Some(ended.len() as u64),
+            errors: [("ECONNREFUSED".to_owned(), opened / 2)].into(),
+            read_calls: opened * 3,
+            read_bytes: opened * 10 + step as u64,
+            tcp: sum(ended.iter(), step),
+            ..Connection::default()
+        };
+        ConnectionCounts { counts, open: sum(open.iter(), step) }
+    }
+
+    fn image(connections: Vec<ConnectionCounts>) -> ImageCounts {
+        let (id, pid, exec) = (1, 10, "server".to_owned());
+        ImageCounts { id, pid, exec, connections, ..ImageCounts::default() }
+    }
+
+    /// The record of a watch that ended with this step.
+    fn record(lives: &[Life], step: usize) -> Trace {
+        let mut record = crate::store::parse_trace(include_bytes!("store/plain.json")).unwrap();
+        record.wall_ns = 1_000;
+        (record.calls, record.files, record.ledger) = Default::default();
+        let ConnectionCounts { mut counts, open } = counts(lives, step);
+        match (&mut counts.tcp, open) {
+            (Some(sum), Some(open)) => sum.merge(&open),
+            (sum, open) => *sum = sum.take().or(open),
+        }
+        record.connections = vec![Connection { pid: 10, exec: "server".into(), ..counts }];
+        record
+    }
+
+    fn intervals(lives: &[Life], steps: usize) -> Vec<Connection> {
+        let mut intervals = Intervals::default();
+        let mut all = Vec::new();
+        for step in 0..steps {
+            let images = vec![image(vec![counts(lives, step)])];
+            let (elapsed_ns, lost_connections) = (step as u64 + 1, step as u64);
+            let now = Snapshot { elapsed_ns, images, lost_connections, ..Snapshot::default() };
+            let counts = intervals.advance(&now);
+            assert_eq!(counts.lost_connections, u64::from(step > 0));
+            all.extend(counts.connections);
+        }
+        all.extend(intervals.finish(&record(lives, steps)).connections);
+        all
+    }
+
+    #[test]
+    fn figures_of_a_moment_are_those_of_the_connections_of_the_interval() {
+        let lives = [
+            Life { began: 0, ended: Some(1), rtt_us: 40, segments: 5 },
+            Life { began: 0, ended: None, rtt_us: 90, segments: 7 },
+            Life { began: 2, ended: Some(2), rtt_us: 10, segments: 1 },
+        ];
+        let rows = intervals(&lives, 3);
+        let figures: Vec<_> = rows.iter().map(|row| row.tcp.as_ref().unwrap()).collect();
+        let rtts: Vec<_> = figures.iter().map(|tcp| (tcp.measured, tcp.rtt_us)).collect();
+        // Two that are open; one that ended and one that is open; the same; one that is open.
+        assert_eq!(rtts, [(2, 130), (2, 130), (2, 100), (1, 90)]);
+        let extremes: Vec<_> = figures.iter().map(|tcp| (tcp.min_rtt_us, tcp.max_rtt_us)).collect();
+        // From the third on, the least could be that of one that ended before.
+        assert_eq!(extremes, [(40, 90), (40, 90), (0, 0), (0, 0)]);
+        let segments: Vec<_> = figures.iter().map(|tcp| tcp.segments).collect();
+        assert_eq!(segments, [12, 12, 8, 7]);
+        let opened: Vec<_> = rows.iter().map(|row| (row.opened, row.closed, row.max_ns)).collect();
+        assert_eq!(opened, [(2, Some(0), 90), (0, Some(1), 0), (1, Some(1), 0), (0, Some(0), 0)]);
+        assert!(rows.iter().all(|row| (row.pid, &*row.exec) == (10, "server")));
+    }
+
+    #[test]
+    fn an_interval_in_which_nothing_came_has_no_row() {
+        let idle = ConnectionCounts { open: Some(TcpFigures::default()), ..counts(&[], 0) };
+        let mut seen = SeenConnections::default();
+        assert!(seen.advance(&[idle]).is_empty());
+    }
+
+    #[test]
+    fn the_name_of_a_peer_may_come_later() {
+        let named = |peer: Option<&str>| Connection {
+            ends: Socket { peer: peer.map(str::to_owned), ..ends() },
+            opened: 3,
+            ..Connection::default()
+        };
+        let mut seen = SeenConnections::default();
+        let counts = ConnectionCounts { counts: named(None), open: None };
+        assert_eq!(seen.advance(&[counts]).len(), 1);
+        assert!(seen.finish(&[&named(Some("server"))]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_add_up_to_the_connections_of_the_record(
+            lives in prop::collection::vec((0usize..6, prop::option::of(0usize..6), 1u64..90), 0..9),
+            steps in 1usize..6,
+        ) {
+            let life = |(began, lasted, segments): (usize, Option<usize>, u64)| Life {
+                began,
+                ended: lasted.map(|steps| began + steps),
+                rtt_us: segments,
+                segments,
+            };
+            let lives: Vec<Life> = lives.into_iter().map(life).collect();
+            let rows = intervals(&lives, steps);
+            let whole = &record(&lives, steps).connections[0];
+            let sum = |part: fn(&Connection) -> u64| rows.iter().map(part).sum::<u64>();
+            for part in [
+                (|row| row.opened) as fn(&Connection) -> u64,
+                |row| row.closed.unwrap_or(0),
+                |row| row.timed,
+                |row| row.connect_ns,
+                |row| row.errors.values().sum(),
+                |row| row.read_calls,
+                |row| row.read_bytes,
+                |row| row.tcp.as_ref().map_or(0, |tcp| tcp.segments),
+                |row| row.tcp.as_ref().map_or(0, |tcp| tcp.retransmits),
+            ] {
+                prop_assert_eq!(sum(part), part(whole));
+            }
+        }
+    }
+}

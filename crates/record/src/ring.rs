@@ -1,0 +1,177 @@
+//! The last stretch of a watch: its newest intervals, added up.
+//!
+//! The one invariant is the bound on memory: of a process that has ended nothing is kept for longer
+//! than the stretch, and identical ones that ended in one interval are one entry there.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::{add_call, add_ledger};
+use crate::{Call, Intervals, LedgerRow, Process, RingOperation, Running, Snapshot, Trace};
+
+/// The stretch that a record is of. Its length is the record's `wall_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ring {
+    /// The length that was asked for.
+    pub asked_ns: u64,
+    /// When the stretch began, since the watch did.
+    pub start_ns: u64,
+}
+
+/// The newest intervals of a watch that goes on: as few as have the length that is asked for.
+#[derive(Debug)]
+pub struct LastStretch {
+    asked_ns: u64,
+    intervals: Intervals,
+    /// What the records have in common.
+    common: Trace,
+    /// In the order they came, each with its beginning.
+    steps: VecDeque<(u64, Trace)>,
+}
+
+/// A row's image.
+type Image = (u32, String);
+
+impl LastStretch {
+    /// Of this length, with what its record has in common with that of the watch.
+    pub fn new(asked_ns: u64, common: Trace) -> Self {
+        Self { asked_ns, intervals: Intervals::default(), common, steps: VecDeque::new() }
+    }
+
+    /// The common part of the record.
+    pub fn common_mut(&mut self) -> &mut Trace {
+        &mut self.common
+    }
+
+    /// The counts as they are now; what is older than the stretch goes.
+    pub fn advance(&mut self, now: &Snapshot) {
+        let counts = self.intervals.since_last(now);
+        let alive = counts.processes.iter().filter(|process| process.threads > 0);
+        let still_running =
+            alive.map(|process| Running { pid: process.pid, exec: process.exec.clone() }).collect();
+        let mut step = Trace {
+            wall_ns: counts.wall_ns,
+            still_running,
+            processes: counts.processes,
+            calls: counts.calls,
+            ring_operations: counts.ring_operations,
+            ledger: counts.ledger,
+            ..self.common.clone()
+        };
+        step.observer.lost_events = counts.lost;
+        step.observer.lost_requests = counts.lost_requests;
+        step.roll_up();
+        self.steps.push_back((counts.interval.start_ns, step));
+        let mut length: u64 = self.steps.iter().map(|(_, step)| step.wall_ns).sum();
+        while let Some((_, oldest)) = self.steps.front()
+            && length - oldest.wall_ns >= self.asked_ns
+            && self.steps.len() > 1
+        {
+            length -= oldest.wall_ns;
+            self.steps.pop_front();
+        }
+    }
+
+    /// The record of the stretch.
+    pub fn into_record(self) -> Trace {
+        let start_ns = self.steps.front().map_or(0, |(start_ns, _)| *start_ns);
+        let ring = Some(Ring { asked_ns: self.asked_ns, start_ns });
+        let mut record = Trace { ring, ..self.common };
+        let mut places = Places::default();
+        for (_, step) in self.steps {
+            record.wall_ns = record.wall_ns.saturating_add(step.wall_ns);
+            let lost = &mut record.observer.lost_events;
+            *lost = lost.saturating_add(step.observer.lost_events);
+            let lost = &mut record.observer.lost_requests;
+            *lost = lost.saturating_add(step.observer.lost_requests);
+            // Of the last one: what is in progress at the end.
+            record.calls.iter_mut().for_each(|call| call.in_flight = 0);
+            record.ring_operations.iter_mut().for_each(|row| row.in_flight = 0);
+            record.still_running = step.still_running;
+            step.processes.into_iter().for_each(|one| places.add_process(&mut record, one));
+            step.calls.into_iter().for_each(|one| places.add_call(&mut record, one));
+            step.ring_operations.into_iter().for_each(|one| places.add_ring(&mut record, one));
+            step.ledger.into_iter().for_each(|one| places.add_ledger(&mut record, one));
+        }
+        record.calls.iter_mut().for_each(|call| call.wall_log2 = call.wall_times.log2());
+        // The sum is the CPU time; the kernel's own accounting of a process begins before the stretch.
+        for process in &mut record.processes {
+            let own = places.ledger.get(&(process.pid, process.exec.clone()));
+            if let Some(row) = own.map(|at| &record.ledger[*at]) {
+                (process.user_ns, process.system_ns) = (row.user_ns, row.calls_on_cpu_ns);
+            }
+        }
+        record
+    }
+}
+
+/// Where the rows of the record are.
+#[derive(Default)]
+struct Places {
+    processes: HashMap<Image, usize>,
+    calls: HashMap<(Image, String), usize>,
+    rings: HashMap<(Image, String), usize>,
+    ledger: HashMap<Image, usize>,
+}
+
+impl Places {
+    fn add_process(&mut self, record: &mut Trace, one: Process) {
+        match self.processes.entry((one.pid, one.exec.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(record.processes.len());
+                record.processes.push(one);
+            }
+            Entry::Occupied(place) => {
+                let sum = &mut record.processes[*place.get()];
+                // Some that ended share the entry of the first, which may have been alive before.
+                sum.instances = sum.instances.max(one.instances);
+                sum.threads = sum.threads.max(one.threads);
+            }
+        }
+    }
+
+    fn add_call(&mut self, record: &mut Trace, one: Call) {
+        match self.calls.entry(((one.pid, one.exec.clone()), one.syscall.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(record.calls.len());
+                record.calls.push(one);
+            }
+            Entry::Occupied(place) => {
+                let sum = &mut record.calls[*place.get()];
+                sum.max_is_bound = match one.max_ns.cmp(&sum.max_ns) {
+                    Ordering::Less => sum.max_is_bound,
+                    Ordering::Equal => sum.max_is_bound && one.max_is_bound,
+                    Ordering::Greater => one.max_is_bound,
+                };
+                add_call(sum, &one);
+            }
+        }
+    }
+
+    fn add_ring(&mut self, record: &mut Trace, one: RingOperation) {
+        match self.rings.entry(((one.pid, one.exec.clone()), one.op.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(record.ring_operations.len());
+                record.ring_operations.push(one);
+            }
+            Entry::Occupied(place) => record.ring_operations[*place.get()].merge(&one),
+        }
+    }
+
+    fn add_ledger(&mut self, record: &mut Trace, one: LedgerRow) {
+        match self.ledger.entry((one.pid, one.exec.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(record.ledger.len());
+                record.ledger.push(one);
+            }
+            Entry::Occupied(place) => add_ledger(&mut record.ledger[*place.get()], &one),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "ring_tests.rs"]
+mod tests;
