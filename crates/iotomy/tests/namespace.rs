@@ -8,8 +8,8 @@ mod support;
 use std::process::Command;
 use support::{Need, skip};
 
-#[test]
-fn a_command_is_watched_inside_a_namespace_of_process_ids() {
+/// iotomy as the first process of a namespace of process ids; `None` where there is none to be had.
+fn first_in_namespace() -> Option<Command> {
     let unshare = || {
         let mut unshare = Command::new("unshare");
         unshare.args(["--pid", "--fork", "--mount-proc"]);
@@ -17,10 +17,29 @@ fn a_command_is_watched_inside_a_namespace_of_process_ids() {
     };
     if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
         skip(Need::Namespaces, "unshare --pid is not allowed here");
+        return None;
+    }
+    let mut iotomy = unshare();
+    iotomy.arg(env!("CARGO_BIN_EXE_iotomy"));
+    Some(iotomy)
+}
+
+#[test]
+fn a_session_that_an_outer_namespace_leads_is_zero_in_d() {
+    let Some(mut iotomy) = first_in_namespace() else { return };
+    if !support::bpf() {
         return;
     }
-    let run = unshare()
-        .arg(env!("CARGO_BIN_EXE_iotomy"))
+    let program = "BEGIN { printf(\"%d %d %d\\n\", $pid, $ppid, $sid); exit(0); }";
+    let run = iotomy.args(["d", "-q", "-n", program]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "1 0 0\n", "{run:?}");
+    assert!(run.status.success(), "{run:?}");
+}
+
+#[test]
+fn a_command_is_watched_inside_a_namespace_of_process_ids() {
+    let Some(mut iotomy) = first_in_namespace() else { return };
+    let run = iotomy
         .args(["trace", "-o", "/dev/null", "--json", "-", "--", "sh", "-c", "true; (exit 3)"])
         .output()
         .unwrap();

@@ -97,15 +97,15 @@ impl Program {
     }
 }
 
-/// The macros that are this process's own.
+/// The macros that are this process's own. A session or group whose leader is in an outer PID namespace is 0, as the
+/// kernel says it: the types of rustix have no such number.
 fn own() -> Vec<(&'static str, i64)> {
-    use rustix::process::{getegid, geteuid, getgid, getpgrp, getppid, getsid, getuid};
-    let id = |pid: rustix::process::Pid| i64::from(pid.as_raw_nonzero().get());
+    use nix::unistd::{getegid, geteuid, getgid, getpgrp, getppid, getsid, getuid};
     vec![
         ("pid", i64::from(std::process::id())),
-        ("ppid", getppid().map_or(0, id)),
-        ("pgid", id(getpgrp())),
-        ("sid", getsid(None).map_or(0, id)),
+        ("ppid", i64::from(getppid().as_raw())),
+        ("pgid", i64::from(getpgrp().as_raw())),
+        ("sid", getsid(None).map_or(0, |session| i64::from(session.as_raw()))),
         ("uid", i64::from(getuid().as_raw())),
         ("euid", i64::from(geteuid().as_raw())),
         ("gid", i64::from(getgid().as_raw())),
