@@ -64,12 +64,12 @@ bench-summary:
 # The tables of docs/ that are made from declarations: movers, waiters, limits, experiments, findings.
 docs:
 	UPDATE=1 $(CARGO) test --locked --package iotomy-judge --lib -- catalogue
-	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test docs
-	UPDATE=1 $(CARGO) test --locked --package iotomy --test limits --test lab --test copy_explain -- guide
+	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test suite -- docs::
+	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- guide
 
 # The tables and pictures of docs/articles, of the records in results/.
 articles:
-	UPDATE=1 $(CARGO) test --locked --package iotomy --test articles -- tables_and_pictures
+	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- tables_and_pictures
 
 # What iotomy does in BPF, on the kernel of this Debian release, under emulation; some five minutes.
 test-kernel: build

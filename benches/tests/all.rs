@@ -1,7 +1,5 @@
 //! Tests of `bench all` with a program that replaces the benches.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};

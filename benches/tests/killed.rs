@@ -1,7 +1,5 @@
 //! A killed bench leaves no process, and no directory that the next bench does not remove.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

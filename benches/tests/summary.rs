@@ -1,8 +1,6 @@
 //! Checks that the published figures of the benches match their raw records, and that
 //! `bench summary` ensures this.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,7 +1,5 @@
 //! Which of the runs that were kept are a baseline.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use iotomy_history::{Candidate, Earlier, HistoryError, Pick, Store, against};
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Against, Contender, Machine, Race, Run, Spread};

@@ -1,7 +1,5 @@
 //! What was kept is there, whole, whatever happens to the file; and what cannot be is said.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

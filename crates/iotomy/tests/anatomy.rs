@@ -1,8 +1,6 @@
 //! Anatomies of programs whose insides are known.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

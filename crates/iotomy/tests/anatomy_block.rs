@@ -1,9 +1,7 @@
 //! What `iotomy anatomy` says of the block layer, of read-ahead and of single calls, held against
 //! programs that do a known thing to a file system of their own.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;

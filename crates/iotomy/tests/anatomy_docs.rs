@@ -1,9 +1,7 @@
 //! The examples of docs/anatomy.md and docs/block-io.md: they are what iotomy prints of the records that
 //! were kept.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 

@@ -1,8 +1,6 @@
 //! What is left of an anatomy that is killed: nothing in the kernel, and the command as it was.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};

@@ -1,9 +1,7 @@
 //! The finding `open-not-read` of the built command: opens that stay in the file system, and opens that
 //! have to ask the device.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

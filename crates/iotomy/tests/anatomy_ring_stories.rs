@@ -1,8 +1,6 @@
 //! Stories of requests of io_uring: what happened between a submission and its completion.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{Anatomy, CallEvent, SlowCall, store};
 use support::volume::Volume;

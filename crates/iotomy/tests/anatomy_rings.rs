@@ -1,8 +1,6 @@
 //! Anatomies of programs that use io_uring: what belongs to the operations of its rings.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::process::Output;

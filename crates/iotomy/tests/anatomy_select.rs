@@ -1,8 +1,6 @@
 //! Which running processes `iotomy anatomy` dissects: by id, name, control group, unit, container, or all.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::{Child, Stdio};

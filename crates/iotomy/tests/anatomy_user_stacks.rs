@@ -1,8 +1,6 @@
 //! Who calls whom in user space, of programs whose calls are known.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,9 +1,7 @@
 //! `iotomy anatomy --where`: only the calls for which a condition holds are split, and the rest is one
 //! row.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::process::Output;
 

@@ -3,9 +3,7 @@
 //!
 //! `make articles`, which runs the first test with `UPDATE=1`, makes them anew.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -1,8 +1,6 @@
 //! `--brief`: one screen of trace, anatomy and show.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use support::{each_observer, iotomy};
 

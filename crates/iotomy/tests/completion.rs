@@ -1,8 +1,6 @@
 //! What the shells complete, asked of the shells themselves: bash, fish, and zsh on a terminal.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

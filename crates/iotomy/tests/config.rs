@@ -1,8 +1,6 @@
 //! `config.toml`: defaults of options, their precedence, mistakes, and files that are not to be trusted.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

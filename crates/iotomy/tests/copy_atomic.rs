@@ -1,8 +1,6 @@
 //! Targets that are whole or as they were, and what is said of those that are neither.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::Write;

@@ -1,9 +1,7 @@
 //! Copies that end in the middle: what had reached the target is said, by the error, the record and the
 //! explanation, and by all of them the same.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -1,8 +1,6 @@
 //! What a copy says of itself: explanations, lists, records, progress.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{Read, Write};

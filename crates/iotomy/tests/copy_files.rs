@@ -1,8 +1,6 @@
 //! Files copied to files and folders, whole and in parts.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -2,9 +2,7 @@
 //! of them ends `iotomy copy` with a status and an error that name it, by every mover, and `--atomic` leaves the
 //! old file whole.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,6 @@
 //! Attributes kept, targets read back, targets synced.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,8 +1,6 @@
 //! Memory and threads that are refused to a copy, and how windows are mapped.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs::{self, File};
 use std::process::{Command, Output};

@@ -1,8 +1,6 @@
 //! What cannot be done is said in one line, with status 2, and changes nothing.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,8 +1,6 @@
 //! Standard input and output, pipes, FIFOs and devices.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};

@@ -1,12 +1,8 @@
 //! The calls a mover declares are the calls it makes, and the operations those that it submits to a ring, as
 //! `iotomy trace` sees them: each mover copies under each observer, and is compared with a run that moves nothing.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-#[path = "../../movers/tests/support/folders.rs"]
-#[expect(dead_code, reason = "the suites of the movers use total")]
-mod folders;
-mod support;
+use crate::folders;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,11 +1,7 @@
 //! What is refused leaves the target as it was, whatever it is.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-#[path = "../../movers/tests/support/folders.rs"]
-#[expect(dead_code, reason = "the suites of the movers use total")]
-mod folders;
-mod support;
+use crate::folders;
+use crate::support;
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,13 +1,10 @@
 //! D programs on the built command: what they count, print and are refused for, and how they end.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use support::{bpf, iotomy, send, until};

@@ -1,8 +1,6 @@
 //! D programs on processes and on timers of the CPUs.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::process::Output;

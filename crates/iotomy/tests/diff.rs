@@ -1,9 +1,7 @@
 //! `iotomy diff`: counts that are known beforehand, both sides of several runs, records from files and
 //! from the history, and records that cannot be compared.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::Output;

@@ -1,7 +1,5 @@
 //! `iotomy doctor` as a user runs it.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use iotomy_needs::{Need, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

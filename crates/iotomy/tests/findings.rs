@@ -1,9 +1,7 @@
 //! What is found in real runs: a corpus of commands, each with the findings it must raise, and no
 //! others but notes.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_needs::Need;
 use std::fs::File;

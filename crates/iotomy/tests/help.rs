@@ -1,8 +1,6 @@
 //! What iotomy says of itself, and of a command line it does not understand.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -1,8 +1,6 @@
 //! `iotomy history` and `--save`: what is kept, by whom it is asked for, and how it is found again.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,8 +1,6 @@
 //! A baseline is what the user named: what is kept later changes nothing of it.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Output;

@@ -1,8 +1,6 @@
 //! A damaged history: it is set aside as it is, what was to be kept is kept, and the user is told.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Output;

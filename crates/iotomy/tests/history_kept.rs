@@ -1,8 +1,6 @@
 //! What was kept stays kept: kills in the middle, several at once, full and read-only disks.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::{Command, Output, Stdio};

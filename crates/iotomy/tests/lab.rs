@@ -1,8 +1,6 @@
 //! `iotomy lab` as a user has it: lists, small runs, and what is refused.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::process::Command;
 

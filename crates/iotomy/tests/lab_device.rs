@@ -1,9 +1,7 @@
 //! The experiment `device` of the built command: whether requests reach the device, and that nothing of
 //! its devices is left.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,7 @@
 //! The experiment `files` of the built command: what it measures, and that it touches nothing that it
 //! did not make, also when it is killed.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! Herds of the built command: what one connection wakes, and that nobody is left of them.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

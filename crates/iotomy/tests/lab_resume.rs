@@ -1,8 +1,6 @@
 //! Runs of experiments that are interrupted, and go on as they were asked for.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,7 @@
 //! What becomes of the command where the limits of a process (`ulimit`) are low: it does its work or says
 //! what it could not get, and is never ended by a signal, a panic or without a word.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs::File;
 use std::io::Write;

@@ -1,9 +1,7 @@
 //! iotomy inside a namespace of process ids and under a root folder of its own, as in a container:
 //! it sees its own numbers and paths.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::process::Command;
 use support::{Need, skip};

@@ -1,8 +1,6 @@
 //! Outputs that cannot be written are refused before anything is run, by every verb alike.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

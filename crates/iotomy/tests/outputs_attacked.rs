@@ -1,11 +1,9 @@
 //! Root writes into folders of another user, who changes them meanwhile: nothing elsewhere may change, and
 //! no program of that user's be run.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 #[path = "../../record/src/store/attack_scene.rs"]
 mod scene;
-mod support;
+use crate::support;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,7 @@
 //! Outputs on a file system that fails: every output of every verb tells which operation failed and on
 //! what, by its status, too, and leaves what was there before.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;

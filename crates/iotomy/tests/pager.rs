@@ -1,9 +1,7 @@
 //! Long texts on a terminal: when they are paged, and what becomes of a pager that ends early or is not
 //! there.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use support::sessions::{Session, members, tools};
 use support::{IOTOMY, has, iotomy, until};

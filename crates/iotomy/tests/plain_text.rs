@@ -1,9 +1,7 @@
 //! What a terminal gets: no escapes where nothing says that it takes them, no characters that the locale
 //! does not have, and nothing of a name that a terminal would act upon.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

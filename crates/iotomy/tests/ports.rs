@@ -1,8 +1,6 @@
 //! `iotomy ports`: commands that find `/dev/poll`.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,8 +1,6 @@
 //! The difference, call by call, of programs that were made to differ by something known.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

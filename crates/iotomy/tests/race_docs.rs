@@ -1,8 +1,6 @@
 //! The example of docs/race.md: it is what iotomy prints, and what it prints today.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

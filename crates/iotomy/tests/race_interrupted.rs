@@ -1,8 +1,6 @@
 //! A race that is interrupted keeps the runs it has made.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Stdio;

@@ -1,8 +1,6 @@
 //! Whatever ends a race, nothing of it is left.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -1,8 +1,6 @@
 //! The options of a race, each seen to do what it says.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -1,8 +1,6 @@
 //! What a race says, and how the record has it.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -1,14 +1,9 @@
 //! `iotomy report`: the files it writes, and what it refuses. What a browser makes of its pages is in
 //! `report_pages.rs`.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-#[path = "support/anatomies.rs"]
-mod anatomies;
-#[path = "support/records.rs"]
-#[expect(dead_code, reason = "others are for pages in a browser")]
-mod records;
-mod support;
+use crate::support;
+use crate::support::anatomies;
+use crate::support::records;
 
 use std::fs;
 use std::path::Path;

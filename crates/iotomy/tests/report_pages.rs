@@ -1,16 +1,9 @@
 //! The pages of `iotomy report` in a real browser: nothing is asked of anybody, the pictures have what
 //! the records have, and what a reader can do with them works.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-#[path = "support/browser.rs"]
-#[expect(dead_code, reason = "others are for pages of anatomies")]
-mod browser;
-#[path = "support/pages.rs"]
-mod pages;
-#[path = "support/records.rs"]
-mod records;
-mod support;
+use crate::support;
+use crate::support::pages;
+use crate::support::records;
 
 use std::fs;
 use std::path::{Path, PathBuf};

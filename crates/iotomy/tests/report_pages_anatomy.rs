@@ -1,18 +1,10 @@
 //! The pages of anatomies in a real browser: their boxes zoom, are searched and walked by keys.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-#[path = "support/anatomies.rs"]
-mod anatomies;
-#[path = "support/browser.rs"]
-mod browser;
-#[path = "support/pages.rs"]
-#[expect(dead_code, reason = "others are for pages of other records")]
-mod pages;
-#[path = "support/records.rs"]
-#[expect(dead_code, reason = "others are for pages of other records")]
-mod records;
-mod support;
+use crate::support;
+use crate::support::anatomies;
+use crate::support::browser;
+use crate::support::pages;
+use crate::support::records;
 
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! A container that an engine really runs, watched by its name and by its id.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::net::TcpStream;

@@ -1,9 +1,7 @@
 //! Counts of `iotomy trace` against the statistics that redis, memcached and PostgreSQL keep of themselves, between two
 //! quiet moments.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::chown;

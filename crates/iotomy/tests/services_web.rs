@@ -1,9 +1,7 @@
 //! Counts of `iotomy trace` against what web servers say of themselves: nginx by its status page and its log, servers in
 //! Go and in Node that count their requests; watched by id, by name and by control group.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::symlink;

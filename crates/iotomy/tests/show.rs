@@ -1,8 +1,6 @@
 //! `iotomy show`: a saved record, as the run printed it; and records from strangers.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::Write;

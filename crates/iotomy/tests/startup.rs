@@ -1,9 +1,7 @@
 //! How the command starts: with no library that the run does not need, and with its standard streams
 //! taken care of.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

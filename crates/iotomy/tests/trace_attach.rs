@@ -1,8 +1,6 @@
 //! `iotomy trace -p PID` and `-a`.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Stdio;

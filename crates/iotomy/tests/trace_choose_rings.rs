@@ -1,8 +1,6 @@
 //! Ring operations that `--call` chooses: against fio's own counts, and what cannot be chosen.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{Key, RingOperation, Trace};
 use serde_json::Value;

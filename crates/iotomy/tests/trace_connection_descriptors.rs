@@ -1,8 +1,6 @@
 //! Connections with several descriptors, and many of them.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{Connection, Role, TcpFigures, Trace};
 use support::{bpf, each_observer, has, ptrace, traced};

@@ -1,8 +1,6 @@
 //! What came of connects and accepts, and TCP's own figures.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{Connection, Key, Role, Trace};
 use nix::sys::signal::Signal;

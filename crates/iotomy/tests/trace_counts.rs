@@ -1,8 +1,6 @@
 //! What a trace counts, against what is known, against strace and against bpftrace.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

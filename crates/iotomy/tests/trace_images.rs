@@ -1,8 +1,6 @@
 //! `iotomy trace`: program images, what they are called, and how many of them are one entry.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

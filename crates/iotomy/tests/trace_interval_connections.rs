@@ -1,9 +1,7 @@
 //! `trace --interval --peers`: each interval has the connections of that interval, and all of them add
 //! up to those of the watch.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;

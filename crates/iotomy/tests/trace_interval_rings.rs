@@ -1,9 +1,7 @@
 //! `trace --interval` of a program that uses io_uring: each interval has the requests of that interval, and all of
 //! them add up to fio's own counts.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::store::{Record, parse_record};
 use iotomy_record::{RingOperation, Trace};

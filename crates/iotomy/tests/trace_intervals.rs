@@ -1,8 +1,6 @@
 //! `iotomy trace --interval`: each interval has what came in it, and all of them have what came.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

@@ -1,8 +1,6 @@
 //! What outlives the command of `iotomy trace`.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::Exit;
 use nix::sys::signal::Signal;

@@ -1,8 +1,6 @@
 //! `trace --live` on a terminal of its own: how it ends, and that the terminal is as it was.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

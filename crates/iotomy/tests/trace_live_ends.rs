@@ -1,8 +1,6 @@
 //! `trace --live` of processes and of the machine: every way it ends, and every size of terminal.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

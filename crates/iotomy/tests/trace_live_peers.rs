@@ -1,8 +1,6 @@
 //! `trace --live`: the view of peers, and what it opens to.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

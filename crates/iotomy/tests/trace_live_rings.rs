@@ -1,8 +1,6 @@
 //! `trace --live` of a program that uses io_uring: the table of ring operations, and that it is saved.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::store::load_trace;
 use support::sessions::{LEFT, Session, tools};

@@ -1,8 +1,6 @@
 //! `trace --live --until`: the view closes when a call has ended the watch, and the report names it.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 

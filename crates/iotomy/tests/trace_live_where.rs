@@ -1,8 +1,6 @@
 //! `trace --live` with `--where` and `--by`: the view and what it saves have only the calls that count.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

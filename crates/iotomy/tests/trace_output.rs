@@ -1,8 +1,6 @@
 //! Where the report and the record go, and what is in the record.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};

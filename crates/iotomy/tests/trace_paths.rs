@@ -1,8 +1,6 @@
 //! The paths that calls are given, by outcome.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,6 @@
 //! What is at the other end of sockets and pipes.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{FileKind, FileUse, Socket, Trace};
 use iotomy_sys::launch::{Command, Setup};

@@ -1,8 +1,6 @@
 //! The last stretch of a watch (`--ring`).
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! Requests of io_uring that fio makes, against fio's own counts; and what is said where they are not watched.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{RingOperation, Trace};
 use serde_json::Value;

@@ -1,9 +1,7 @@
 //! `iotomy trace` of running processes by several PIDs, with their descendants, by name and by
 //! control group.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::symlink;

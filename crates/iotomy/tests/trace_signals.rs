@@ -1,8 +1,6 @@
 //! Signals and stops: who gets them, and what is left when iotomy is killed.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,8 +1,6 @@
 //! The slowest calls, each whole.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::{WakeContext, WholeCall};
 use support::{Tracing, children, each_observer, has, state, status, traced, until};

@@ -1,8 +1,6 @@
 //! How long calls took, against a program that measures its own.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use iotomy_record::QUANTILES;
 use support::{Tracing, each_observer, has};

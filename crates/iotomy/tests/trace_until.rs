@@ -1,9 +1,7 @@
 //! The end of a watch by a call (`--until`): on the first call that fulfils the condition, with a status
 //! that tells.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,8 +1,6 @@
 //! `--user`, and iotomy without privilege.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use support::{Need, as_nobody, each_observer, for_everyone, has, iotomy, root, skip, traced};
 

@@ -1,8 +1,6 @@
 //! The condition on calls (`--where`): exact counts, and the same by both observers.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 

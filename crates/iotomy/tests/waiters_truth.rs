@@ -1,9 +1,7 @@
 //! The operations of io_uring that a waiter declares are those that `iotomy trace` sees it submit, and as often:
 //! of exactly 23 of each thing that it does.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

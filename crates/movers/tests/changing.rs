@@ -1,9 +1,7 @@
 //! Ends that change while bytes are on their way: sources that grow or shrink, peers that leave,
 //! disks that fill up, holes that come and go.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

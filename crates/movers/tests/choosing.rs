@@ -1,9 +1,7 @@
 //! What the chooser makes of a pair of ends: which movers, in which order, and who comes next when one
 //! refuses.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::{File, OpenOptions};
 use std::sync::atomic::AtomicU64;

@@ -1,8 +1,6 @@
 //! The contract every mover keeps, held against all of them on real descriptors.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

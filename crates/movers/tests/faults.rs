@@ -1,9 +1,7 @@
 //! Faults injected into the real calls of every mover, from outside: nothing is lost, duplicated or
 //! reported wrong.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::File;
 use std::io::Read;

@@ -1,9 +1,7 @@
 //! Faults injected into the calls around holes, from outside: nothing is lost or reported wrong, and
 //! what is refused is done another way.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,8 +1,6 @@
 //! What becomes of holes: every mover, file system and layout, by content and by the room it takes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};

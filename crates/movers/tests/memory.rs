@@ -1,9 +1,7 @@
 //! What buffers take: no more than there is to copy, no more than a process should have, and no abort
 //! where it is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::File;
 use std::sync::atomic::AtomicU64;

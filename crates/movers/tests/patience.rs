@@ -1,9 +1,7 @@
 //! Requests of which nothing is heard for long: they are taken back and made again, and no byte is lost
 //! or moved twice.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

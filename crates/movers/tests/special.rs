@@ -1,8 +1,6 @@
 //! Sources and targets that are no plain files or streams, large ones, and what figures say of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,9 +1,7 @@
 //! The calls a mover declares are the calls it makes: watched from outside, and compared with what a
 //! run that moves nothing makes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,8 +3,6 @@
 //! The corpus is that of `crates/d`: each program over its scripted firings, which user space makes
 //! by running a program of the kernel's.
 
-#![allow(clippy::unwrap_used, reason = "a test's own helpers may fail it")]
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;

@@ -1,8 +1,6 @@
 //! What Microsoft's pages say of completion ports, sentence by sentence: who is released, in which order, and how many
 //! run at once.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
 use std::collections::HashSet;
 use std::fmt;
 use std::hint::spin_loop;

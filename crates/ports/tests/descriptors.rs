@@ -1,7 +1,5 @@
 //! Descriptors in a port.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsRawFd, OwnedFd};

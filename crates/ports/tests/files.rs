@@ -1,7 +1,5 @@
 //! Changes of files, as events of a port.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs::{self, File, FileTimes, OpenOptions, hard_link, rename};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,7 +1,5 @@
 //! A queue of FreeBSD's: its changes and flags, from the sentences of kqueue(2).
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::io::{Read, Write, pipe};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;

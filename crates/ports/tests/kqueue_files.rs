@@ -1,7 +1,5 @@
 //! What the filter `VNODE` of a queue tells of files and directories.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write, pipe};
 use std::os::fd::AsRawFd;

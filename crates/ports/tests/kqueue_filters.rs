@@ -1,7 +1,5 @@
 //! What the filters of a queue tell of descriptors, timers and the program's own events.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write, pipe};
 use std::net::{TcpListener, TcpStream, UdpSocket};

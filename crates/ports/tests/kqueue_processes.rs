@@ -1,7 +1,5 @@
 //! What a queue tells of a process' forks and executions, and of its children, where Linux tells of them.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,5 @@
 //! What the filters `SIGNAL` and `PROC` of a queue tell.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::thread;

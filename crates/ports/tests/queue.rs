@@ -1,7 +1,5 @@
 //! The queue of a port: events that threads send, waits, alerts.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,6 @@
 //! Descriptors, notes and files that end while other threads wait for them: what a call says to have ended, no
 //! call that begins afterwards tells of. Nobody tells these ports and queues of closes.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::fs::{self, File};
 use std::io::{PipeReader, Write, pipe};
 use std::os::fd::AsRawFd;

@@ -3,7 +3,7 @@
 //!
 //! Watches wait for children of this process, so the tests run one at a time.
 
-mod harness;
+use crate::harness;
 
 use harness::rings::{N, file, rings, rings_of};
 use harness::{Need, Running, command, each_observer, skip, subject, watch, watch_running};

@@ -2,7 +2,7 @@
 //!
 //! Watches wait for children of this process, so the tests run one at a time.
 
-mod harness;
+use crate::harness;
 
 use harness::command;
 use harness::rings::{N, Rings, rings_by};

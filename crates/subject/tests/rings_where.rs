@@ -2,7 +2,7 @@
 //!
 //! Watches wait for children of this process, so the tests run one at a time.
 
-mod harness;
+use crate::harness;
 
 use std::collections::BTreeSet;
 

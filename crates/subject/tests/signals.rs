@@ -28,6 +28,16 @@ fn main() {
         ("a_signal_ends_a_watch_that_waits_for_what_the_command_left", ends_waiting),
         ("a_watcher_that_ignores_its_children_s_signal_hears_of_them", child_signal_ignored),
     ];
+    // The part of the harness' command line that test runners use.
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        if !arguments.iter().any(|argument| argument == "--ignored") {
+            tests.iter().for_each(|(test, _)| println!("{test}: test"));
+        }
+        return;
+    }
+    let chosen = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let is_chosen = |test: &str| chosen.is_none_or(|chosen| test.contains(chosen.as_str()));
     for observer in OBSERVERS {
         let name = observer.declaration().name;
         if let Probe::Unsupported { reason, .. } = observer.probe() {
@@ -35,7 +45,7 @@ fn main() {
             iotomy_needs::skip(need, &format!("{} tests: {reason}", tests.len()));
             continue;
         }
-        for (test, run) in tests {
+        for (test, run) in tests.iter().filter(|(test, _)| is_chosen(test)) {
             println!("test {test} ({name}) ...");
             run(name);
         }

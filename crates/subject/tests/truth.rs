@@ -5,7 +5,7 @@
 //! skip is printed with the reason and counted. Watches wait for children of this process, so the
 //! tests run one at a time.
 
-mod harness;
+use crate::harness;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Samples of a program that reports what it did and where.
 
-mod harness;
+use crate::harness;
 
 use harness::{Need, command, skip, subject};
 use iotomy_observe::anatomy::SampleSettings;

@@ -1,7 +1,7 @@
 //! Truth of processes and threads: which are watched, under which identity, from when on, and how
 //! each ends. As in `truth.rs`, every test runs every observer.
 
-mod harness;
+use crate::harness;
 
 use std::io::Write;
 use std::time::Duration;

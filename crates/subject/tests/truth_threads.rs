@@ -1,8 +1,6 @@
 //! Truth of threads: which there were, by which names, and what each did. Every test runs every observer.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
-mod harness;
+use crate::harness;
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,7 @@
 //! The contract every waiter keeps, held against all of them on real descriptors: what is told, when,
 //! and what is not.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

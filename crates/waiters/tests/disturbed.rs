@@ -1,8 +1,6 @@
 //! What disturbs a wait: signals, and queues of the kernel that have no more room.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;

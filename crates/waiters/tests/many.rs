@@ -1,9 +1,7 @@
 //! More descriptors than a set of select(2) has room for, more events than the caller has, and
 //! descriptors that are closed while they are watched.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 

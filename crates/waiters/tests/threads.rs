@@ -1,8 +1,6 @@
 //! Several threads and one waiter: woken from outside, changed while it waits, waited at by many.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,9 +1,7 @@
 //! The calls a waiter declares are the calls it makes, and as often: watched from outside, with
 //! exactly 23 of each operation, and compared with a run that does none of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use iotomy_record::store::RecordRef;
 use iotomy_record::*;
 
-use crate::records::{HOSTILE, call, ledger, process, put, trace};
+use crate::support::records::{HOSTILE, call, ledger, process, put, trace};
 
 /// Times of the stacks of `write` and of `fsync`, in ms; the second anatomy differs in one.
 const COPYING_MS: u64 = 40;

@@ -4,15 +4,19 @@
 
 #![allow(dead_code, reason = "no test file needs total")]
 
+pub(crate) mod anatomies;
 pub(crate) mod attached;
+pub(crate) mod browser;
 pub(crate) mod cgroups;
 pub(crate) mod copying;
 pub(crate) mod histories;
 mod invariants;
 pub(crate) mod labs;
 mod over;
+pub(crate) mod pages;
 mod processes;
 pub(crate) mod races;
+pub(crate) mod records;
 pub(crate) mod rings;
 pub(crate) mod servers;
 pub(crate) mod sessions;

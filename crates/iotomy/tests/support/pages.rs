@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::browser::{Browser, pictures};
+use crate::support::browser::{Browser, pictures};
 use crate::support::iotomy;
 
 /// A page of records, in a browser.
