@@ -4,7 +4,6 @@ use crate::support;
 
 use std::fs;
 use std::process::Stdio;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -12,14 +11,6 @@ use support::{
     BackgroundProcess, Need, Traced, Tracing, Watching, bare, bpf, count, count_of, doubled_until,
     each_observer, has, iotomy, program, root, skip, state, status, until, until_watching,
 };
-
-/// Who watches the whole machine waits for its turn: one of these tests makes processes as fast as it can,
-/// and each of them is work for every watch of the machine.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Threads blocked in a read; upon a line, 23 calls each, a child with 7, and the end upon another.
 const THREADS: &str = r#"
@@ -329,7 +320,6 @@ fn the_machine_is_watched_but_for_iotomy_itself() {
     if !bpf() || !has("perl") {
         return;
     }
-    let _turn = turn();
     let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
     let (mut before, _) = BackgroundProcess::ready(&["perl", "-e", asks]);
     let watching = Tracing::new("bpf", &["-a"], &[]).start();
@@ -358,7 +348,6 @@ fn a_watch_of_the_machine_ends_after_its_duration() {
     if !bpf() {
         return;
     }
-    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let path = program(folder.path(), "seen-by-all", b"#!/bin/sh\nread never\n");
     let (_before, _) = BackgroundProcess::ready(&["sh", "-c", "echo ready; read never"]);
@@ -388,7 +377,6 @@ fn a_process_that_ended_before_a_watch_of_the_machine_is_no_part_of_it() {
     if !bpf() {
         return;
     }
-    let _turn = turn();
     let mut ended = bare("true", &[]).spawn().unwrap();
     let pid = ended.id();
     until("it has ended", || (state(pid) == Some('Z')).then_some(()));
@@ -406,7 +394,6 @@ fn nothing_is_lost_of_a_machine_on_which_processes_end_as_its_watch_begins() {
     if !bpf() {
         return;
     }
-    let _turn = turn();
     let endless = "echo ready; while :; do /bin/true; done";
     // By others' leave: on one CPU, three of them would keep the watch from its work for minutes.
     let _busy =

@@ -115,6 +115,16 @@ pub fn required() -> Result<&'static [Need], String> {
     REQUIRED.get_or_init(|| parse(&list())).as_deref().map_err(Clone::clone)
 }
 
+/// Returns whether `IOTOMY_REQUIRE` contains `need`.
+///
+/// # Panics
+///
+/// When `IOTOMY_REQUIRE` contains an unknown name.
+#[must_use]
+pub fn is_required(need: Need) -> bool {
+    required().unwrap_or_else(|error| panic!("{error}")).contains(&need)
+}
+
 /// Reports that a test, or a part of one, cannot run here because `need` is missing, with the
 /// reason.
 ///
@@ -123,8 +133,7 @@ pub fn required() -> Result<&'static [Need], String> {
 /// When `IOTOMY_REQUIRE` contains `need` or an unknown name.
 #[track_caller]
 pub fn skip(need: Need, reason: &str) {
-    let required = required().unwrap_or_else(|error| panic!("{error}"));
-    assert!(!required.contains(&need), "{REQUIRE} names {need}, and it is missing: {reason}");
+    assert!(!is_required(need), "{REQUIRE} names {need}, and it is missing: {reason}");
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     let thread = std::thread::current();

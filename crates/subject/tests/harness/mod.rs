@@ -1,4 +1,4 @@
-//! Shared parts of the truth tests: turns, skips, and sums over a record's rows.
+//! Shared parts of the truth tests: skips, and sums over a record's rows.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a test ends at what goes wrong")]
@@ -11,18 +11,14 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 pub(crate) use iotomy_needs::{Need, skip};
 use iotomy_observe::{OBSERVERS, Observation, Observer, Probe, Request, Target};
 use iotomy_record::{Call, Exit};
 use iotomy_sys::launch::Command;
 
-static TURN: Mutex<()> = Mutex::new(());
-
 /// Runs `test` with every observer that works here, and reports a skip for the others.
 pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(!OBSERVERS.is_empty());
     for observer in OBSERVERS {
         match observer.probe() {
@@ -161,7 +157,6 @@ impl Watched {
 
 /// Returns calls and errors by name, as `strace -f -c` counts them; only calls that return.
 pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<String, (u64, u64)>> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let report = tempfile::NamedTempFile::new().unwrap();
     let mut strace = std::process::Command::new("strace");
     strace.env(NO_LIBRARY_PATH.0, NO_LIBRARY_PATH.1);
@@ -226,7 +221,6 @@ pub(crate) fn kill(pid: u32) {
 /// Writes a script while no test forks. A child of a fork has the script open for writing until it executes its own
 /// program, and no process can execute a file that is open for writing.
 pub(crate) fn write_program(path: &Path, text: &str) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
