@@ -7,7 +7,6 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use support::{bpf, iotomy, send, until};
