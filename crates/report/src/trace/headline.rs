@@ -57,14 +57,14 @@ fn print_parts(page: &mut Page<'_>, subject: &str, parts: &[String]) {
     for part in parts {
         let joint = if line.is_empty() { "" } else { " · " };
         if !line.is_empty() && columns(&lead) + columns(&line) + 3 + columns(part) > page.width() {
-            page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
+            page.wrapped(&[(Ink::Bold, &lead)], Ink::Plain, &line);
             lead = "  ".into();
             line = part.clone();
         } else {
             line = format!("{line}{joint}{part}");
         }
     }
-    page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
+    page.wrapped(&[(Ink::Bold, &lead)], Ink::Plain, &line);
 }
 
 /// The subject of the record.

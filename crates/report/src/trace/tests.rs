@@ -71,6 +71,21 @@ golden!(ascii, {
     trace(&record, &Style { unicode: false, ..Style::default() })
 });
 golden!(narrow, trace(&records::dd(), &Style { width: 60, ..Style::default() }));
+
+#[test]
+fn a_headline_keeps_its_end_on_a_narrow_terminal() {
+    let words = |width| {
+        let text = trace(&records::attached(), &Style { width, ..Style::default() });
+        let headline = text.split("\n\n").next().unwrap_or_default();
+        headline.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // What joins two parts on a line is not there where they are on two.
+    let parts = |width| words(width).into_iter().filter(|word| word != "·").collect::<Vec<_>>();
+    for width in [40, 50, 60, 75] {
+        assert_eq!(parts(width), parts(400), "{width} columns");
+    }
+}
+
 golden!(colours, trace(&records::killed(), &Style { color: true, ..Style::default() }));
 
 fn as_record(trace: Trace) -> Record {
