@@ -17,6 +17,7 @@ mod brief;
 mod completion;
 mod config;
 mod copy_atomic;
+mod copy_claims;
 mod copy_cut_short;
 mod copy_explain;
 mod copy_files;
