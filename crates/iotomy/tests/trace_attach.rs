@@ -428,5 +428,43 @@ fn another_users_process_is_refused_without_privilege() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     let last = error.lines().last().unwrap();
-    assert!(last.contains("Operation not permitted") && last.contains("root"), "{error}");
+    assert!(last.contains("EPERM") && last.contains("root"), "{error}");
+    let mut command = support::as_nobody(folder.path());
+    let words = ["trace", "--observer", "ptrace", "-p", &subject.pid().to_string()];
+    let error = String::from_utf8(command.args(words).output().unwrap().stderr).unwrap();
+    assert!(error.contains("Operation not permitted") && error.contains("root"), "{error}");
+}
+
+/// A process whose first thread has ended while another one writes.
+const LEADERLESS: &str = r#"
+import ctypes, os, threading, time
+def work():
+    while True: os.write(out, b"x"); time.sleep(0.001)
+out = os.open("/dev/null", os.O_WRONLY)
+threading.Thread(target=work).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(60, 0)
+"#;
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_watched() {
+    if !has("python3") {
+        return;
+    }
+    let (subject, _) = BackgroundProcess::ready(&["python3", "-c", LEADERLESS]);
+    let pid = subject.pid().to_string();
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    while !state().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    each_observer(|observer| {
+        let words = ["trace", "--observer", observer, "-p", &pid, "-d", "0.3", "-q", "--json", "-"];
+        let output = iotomy(&words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let record = iotomy_record::store::parse_trace(&output.stdout).unwrap();
+        assert!(
+            record.calls.iter().any(|row| row.syscall == "write" && row.calls > 0),
+            "{observer}"
+        );
+    });
 }

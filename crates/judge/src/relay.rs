@@ -55,7 +55,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let text = format!(
         "{} read {} from {} and wrote as many to {} through its own memory: if they are the same \
          bytes, {} moves them without it",
-        image.exec,
+        image.name(),
         bytes(from.read_bytes.into()),
         from.path,
         to.path,

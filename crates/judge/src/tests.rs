@@ -83,6 +83,8 @@ fn trace() -> Trace {
             end_divided_by_zero: 0,
             calls_left_out: None,
             times_inflated: false,
+            fallback: None,
+            untraced_tasks: 0,
             startup_ns: 0,
         },
         processes: vec![Process {

@@ -485,6 +485,8 @@ impl Watch<'_, '_> {
                 end_divided_by_zero: self.session.end_divided_by_zero(),
                 calls_left_out,
                 times_inflated: DECLARATION.times_inflated,
+                fallback: None,
+                untraced_tasks: 0,
                 startup_ns: self.startup_ns,
             },
             processes: parts.processes,

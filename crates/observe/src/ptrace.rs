@@ -15,6 +15,7 @@
 //! by the same path as after SIGKILL. `nix` is not used for ptrace: its signals lack the real-time
 //! ones, whose stops could not be delivered.
 
+mod bytes;
 mod calibrate;
 mod connections;
 mod filtered;
@@ -340,6 +341,8 @@ fn observation(
             end_divided_by_zero: seen.end_divided_by_zero,
             calls_left_out: request.is_restricted().then_some(calls_left_out),
             times_inflated: DECLARATION.times_inflated,
+            fallback: None,
+            untraced_tasks: seen.untraced_tasks,
             startup_ns: watching.startup_ns,
         },
         processes: rows.processes,

@@ -69,7 +69,7 @@ impl Selection {
     }
 
     /// Whether other processes may come at any time.
-    pub(crate) fn is_open_ended(&self) -> bool {
+    pub fn is_open_ended(&self) -> bool {
         !self.names.is_empty() || !self.cgroups.is_empty()
     }
 

@@ -42,6 +42,11 @@ pub type OptionalViewer<'a> = Option<&'a mut (dyn Viewer + 'static)>;
 
 /// A viewer of a watch.
 pub trait Viewer {
+    /// Before it begins: why a preferred observer cannot watch, so that another one will.
+    fn fall_back(&mut self, reason: &str) {
+        let _ = reason;
+    }
+
     /// The watch begins. Nothing waits for a command to execute from here on, which one that is
     /// stopped from the terminal would not; and no thread of the watch has been made yet.
     fn begin(&mut self, outset: &WatchStart);

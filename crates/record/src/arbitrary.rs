@@ -201,7 +201,6 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
     let cost = prop_oneof![0.0..10_000.0, Just(0.0), Just(-0.0), Just(f64::MAX), Just(5e-324)];
     (text(), cost, [(); 4].map(|()| number()), [any::<bool>(), any::<bool>()]).prop_map(
         |(name, cost_ns_per_call, n, [times_inflated, has_range])| ObserverUse {
-            name,
             cost_ns_per_call,
             cost_ns_low: if has_range { cost_ns_per_call / 2.0 } else { 0.0 },
             cost_ns_high: if has_range { (cost_ns_per_call * 1.5).min(f64::MAX) } else { 0.0 },
@@ -216,6 +215,9 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             end_divided_by_zero: n[3] / 3,
             calls_left_out: has_range.then_some(n[3] / 5),
             times_inflated,
+            fallback: (has_range && times_inflated).then(|| name.clone()),
+            untraced_tasks: n[1] / 3,
+            name,
             startup_ns: n[3],
         },
     )
@@ -291,6 +293,7 @@ fn call() -> impl Strategy<Value = Call> {
             max_is_bound: n[4] % 5 == 1,
             in_flight: n[5],
             entered_before: n[5] / 2,
+            open_ns: (n[5] > 0).then_some(n[3] / 3),
             asked: parts[1],
             ready: parts[2],
             return_log2: spread.0.0,

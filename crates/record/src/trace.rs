@@ -205,9 +205,46 @@ pub struct ObserverUse {
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
+    /// Why a preferred observer could not watch, so that this one did; absent where it was the first choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// Tasks that a watched one made in such a way that this observer could not follow them (CLONE_UNTRACED).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untraced_tasks: u64,
     /// The time of attaching and calibrating, before the command was released.
     #[serde(default)]
     pub startup_ns: u64,
+}
+
+/// The calls of a row that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedCalls {
+    /// Their number.
+    pub calls: u64,
+    /// Their time.
+    pub wall_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Call {
+    /// The calls that ended, of which there are a mean and a longest one; `exit` and `exit_group` end with their thread.
+    /// Where the record does not tell the time of those in flight apart, these are among them.
+    pub fn ended(&self) -> EndedCalls {
+        let never_returns = self.syscall.starts_with("exit");
+        match self.open_ns {
+            Some(open_ns) if !never_returns => EndedCalls {
+                calls: self.calls,
+                wall_ns: self.wall_ns.saturating_sub(open_ns),
+                max_ns: self.wall_times.max_ns,
+            },
+            _ => EndedCalls {
+                calls: self.calls.saturating_add(self.in_flight),
+                wall_ns: self.wall_ns,
+                max_ns: self.max_ns,
+            },
+        }
+    }
 }
 
 impl ObserverUse {
@@ -334,6 +371,9 @@ pub struct Call {
     /// Calls that were entered and did not return during the watch, or were in progress when the
     /// watch began.
     pub in_flight: u64,
+    /// Their part of `wall_ns`; absent where there are none, in older records and in those of intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_ns: Option<u64>,
     /// The number of these that were in progress when the watch began, and returned.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub entered_before: u64,

@@ -48,6 +48,8 @@ pub(crate) fn trace(command: &[&str]) -> Trace {
             end_divided_by_zero: 0,
             calls_left_out: None,
             times_inflated: false,
+            fallback: None,
+            untraced_tasks: 0,
             startup_ns: 3_000_000,
         },
         processes: Vec::new(),

@@ -99,7 +99,7 @@ int adopt(struct bpf_iter__task *ctx)
 	}
 	if (task->__state & TASK_DEAD)
 		return 0; /* a zombie: its last switch, which closes the books, is over */
-	sight = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+	find_sight();
 	root.dentry = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.dentry);
 	root.mount = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.mnt);
 	tgid = tgid_of(task);

@@ -144,7 +144,7 @@ static __always_inline void begin_story(struct inside *x, struct thread *t, stru
 	story->argument = argument;
 	story->offset = offset;
 	story->fd = fd;
-	story->tid = bpf_get_current_pid_tgid();
+	story->tid = pid_of(bpf_get_current_task_btf());
 	story->call = t->call;
 	story->kind = kind & KIND_BITS;
 	story->open = 1;

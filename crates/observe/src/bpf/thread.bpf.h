@@ -21,7 +21,7 @@ struct hot_row {
 	u64 usual; /* the value last returned */
 	u64 times; /* it was returned, not yet in `row` */
 	struct frequent_stats row;
-	u64 pad[6];
+	u64 pad[5];
 };
 _Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
 

@@ -191,6 +191,7 @@ static __always_inline bool is_error(long ret)
 #include "io_workers.bpf.h"
 #include "life.bpf.h"
 #include "files.bpf.h"
+#include "bytes.bpf.h"
 #include "paths.bpf.h"
 #include "connects.bpf.h"
 #include "slowest.bpf.h"

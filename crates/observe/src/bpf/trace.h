@@ -110,6 +110,7 @@ struct call_sums {
 	__u64 max_ns; /* of those that stayed on their CPU */
 	__u64 bytes;
 	__u64 open_max_ns; /* of those in flight */
+	__u64 open_ns;
 	__u32 image;
 	__u32 in_flight;
 	__u32 entered_before; /* of in_flight: under way when the watch began, and returned */
@@ -229,7 +230,7 @@ struct program {
 };
 
 struct file_key {
-	__u64 dentry;
+	__u64 dentry; /* with its name: descriptors.bpf.h */
 	__u64 inode;
 	__u32 device;
 	__u32 thread; /* 0 in file_names */
@@ -283,6 +284,7 @@ struct slow_call {
 	__u64 off_ns;
 	__u64 blocked_ns;
 	__s64 ret;
+	__u64 bytes;
 	__u64 args[6];
 	struct file_key file;	   /* behind its descriptor; else 0 */
 	struct file_key directory; /* as in path_row */

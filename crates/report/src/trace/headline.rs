@@ -174,8 +174,11 @@ fn cpus_used(record: &Trace) -> Option<f64> {
     let cpu_ns: u128 =
         record.processes.iter().map(|p| u128::from(p.user_ns) + u128::from(p.system_ns)).sum();
     let workers_ns: u128 = record.ledger.iter().map(|row| u128::from(row.worker_ns)).sum();
-    let cpu_ns = cpu_ns + workers_ns;
-    (record.wall_ns > 0).then(|| cpu_ns as f64 / record.wall_ns as f64)
+    let used =
+        (record.wall_ns > 0).then(|| (cpu_ns + workers_ns) as f64 / record.wall_ns as f64)?;
+    // The kernel's clock of CPU time and that of the watch differ by a little; a thread uses no more than one CPU.
+    let threads = record.thread_count();
+    Some(if workers_ns == 0 && threads > 0 { used.min(threads as f64) } else { used })
 }
 
 fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
@@ -252,6 +255,20 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     let observer = &record.observer;
+    if let Some(reason) = &observer.fallback {
+        let name = page.name(&observer.name, 20);
+        let text = format!("watched by {name}, because of {}", page.name(reason, 1_000));
+        warn(Ink::Yellow, "fallback", text);
+    }
+    if observer.untraced_tasks > 0 {
+        let text = format!(
+            "{} created with CLONE_UNTRACED, which {} cannot follow: their calls are not counted; \
+             try --observer bpf as root",
+            counted(observer.untraced_tasks.into(), "task was", "tasks were"),
+            page.name(&observer.name, 20)
+        );
+        warn(Ink::Yellow, "not followed", text);
+    }
     if observer.times_inflated {
         let text = "the observer slowed every call: compare these times only with each other";
         warn(Ink::Yellow, "inflated", text.to_owned());

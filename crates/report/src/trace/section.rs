@@ -226,6 +226,7 @@ pub(crate) fn calls(
     fields.extend([
         Field::number("calls", "calls", ""),
         Field::number("errors", "errors", ""),
+        Field::number("open", "open", ""),
         Field::number("bytes", "bytes", ""),
         Field::number("wall_ns", "wall", "ms"),
         Field::number("wall_percent", "share", "%"),
@@ -277,14 +278,15 @@ fn row(
         Cell::text(page.name(sum.name, 60)),
         Cell::count(sum.calls),
         Cell::count(sum.errors).if_any(),
+        Cell::count(sum.open).if_any(),
         Cell::size(sum.bytes).if_any(),
         ms(sum.wall),
         Cell::real(sum.wall as f64 / (whole.max(1) as f64) * 100.0, percent(part, whole)),
         known(sum.on_cpu),
         known(sum.blocked),
         known(sum.runnable),
-        Cell::real(sum.mean_us() * 1e3, figure(sum.mean_us())),
-        Cell::whole(sum.max, figure(sum.max as f64 / 1e3)),
+        Cell::from_option(sum.mean_us(), |mean| Cell::real(mean * 1e3, figure(mean))),
+        Cell::from_option(sum.mean_us(), |_| Cell::whole(sum.max, figure(sum.max as f64 / 1e3))),
         Cell::text(remarks(page, sum).join(", ")),
     ]);
     cells

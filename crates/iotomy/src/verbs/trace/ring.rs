@@ -75,6 +75,10 @@ impl RingView {
 }
 
 impl Viewer for RingView {
+    fn fall_back(&mut self, reason: &str) {
+        self.stretch.common_mut().observer.fallback = Some(reason.to_owned());
+    }
+
     fn begin(&mut self, outset: &WatchStart) {
         watching::note_start(self.stretch.common_mut(), outset);
         self.began = SystemTime::now();

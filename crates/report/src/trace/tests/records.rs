@@ -116,6 +116,8 @@ pub(super) fn empty() -> Trace {
             calls_left_out: None,
             incomplete_calls: 0,
             times_inflated: false,
+            fallback: None,
+            untraced_tasks: 0,
             startup_ns: 0,
         },
         processes: vec![],

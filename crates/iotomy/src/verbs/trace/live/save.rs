@@ -33,6 +33,10 @@ impl Saver {
         Self { common, each }
     }
 
+    pub(super) fn fall_back(&mut self, reason: &str) {
+        self.common.observer.fallback = Some(reason.to_owned());
+    }
+
     pub(super) fn begin(&mut self, outset: &WatchStart) {
         watching::note_start(&mut self.common, outset);
         self.common.started = rfc3339(SystemTime::now());
