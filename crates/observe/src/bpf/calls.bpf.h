@@ -95,8 +95,7 @@ __noinline int count_wait(struct call_key *key, u32 image, struct spent *spent, 
 }
 
 static __always_inline void count_return(struct thread *t, struct call_key *key, u32 image,
-					 struct spent *spent, long ret,
-					 u64 bytes)
+					 struct spent *spent, long ret, u64 bytes)
 {
 	u32 slot, bucket, h = key->call & (HOT - 1);
 	struct frequent_stats *frequent = NULL;
@@ -345,8 +344,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	counts = !t->in_call || holds(t, task, regs, now, ret, bytes);
 	if (t->in_call && counts)
 		ends = ends_watch(t, task, ret);
-	if (counts && !ends && bytes == ret && !path_arguments(t) && !makes_connection(t->call) && !is_over(now) &&
-	    count_usual(t, now, ret)) {
+	if (counts && !ends && bytes == ret && !path_arguments(t) && !makes_connection(t->call) &&
+	    !is_over(now) && count_usual(t, now, ret)) {
 		end_verdict(t, true);
 		group(t);
 		return 0;

@@ -65,8 +65,7 @@ static __always_inline u32 pid_of(struct task_struct *task)
 
 static __always_inline u32 tgid_of(struct task_struct *task)
 {
-	return sight.level ? pid_of(BPF_CORE_READ(task, group_leader))
-			   : BPF_CORE_READ(task, tgid);
+	return sight.level ? pid_of(BPF_CORE_READ(task, group_leader)) : BPF_CORE_READ(task, tgid);
 }
 
 #endif
