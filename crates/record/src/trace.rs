@@ -348,7 +348,8 @@ pub struct Call {
     /// Errors by name.
     #[serde(deserialize_with = "crate::store::unique_keys")]
     pub error_kinds: BTreeMap<String, u64>,
-    /// Sum of the non-negative returns, when the call returns a count of bytes; else 0.
+    /// The bytes that the calls moved: the sum of the non-negative returns, when the call returns a count of bytes, and
+    /// of the messages of sendmmsg and recvmmsg; without what was only looked at or cut off; else 0.
     pub bytes: u64,
     /// From entry to return, summed over calls (those that never returned included, until the
     /// thread or the watch ended).

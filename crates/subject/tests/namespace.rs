@@ -17,7 +17,7 @@ fn every_truth_holds_inside_a_namespace_of_process_ids() {
     }
     let unshare = || {
         let mut unshare = Command::new("unshare");
-        unshare.args(["--pid", "--fork", "--mount-proc"]);
+        unshare.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
         unshare
     };
     if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
