@@ -190,10 +190,15 @@ fn interval() -> impl Strategy<Value = Interval> {
 
 fn capacity() -> impl Strategy<Value = CpuCapacity> {
     let cpus = || prop_oneof![0.01..100.0, Just(f64::MAX), Just(5e-324)];
-    (cpus(), any::<u32>(), option::of(cpus())).prop_map(|(cpus, affinity, quota)| CpuCapacity {
+    let throttled = [(); 3].map(|()| number());
+    let throttled =
+        throttled.prop_map(|[periods, throttled, ns]| Throttled { periods, throttled, ns });
+    let all = (cpus(), any::<u32>(), option::of(cpus()), option::of(throttled));
+    all.prop_map(|(cpus, affinity, quota, throttled)| CpuCapacity {
         cpus,
         affinity,
         quota,
+        throttled,
     })
 }
 

@@ -223,6 +223,36 @@ fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
     });
 }
 
+#[test]
+fn a_process_that_was_stopped_before_the_watch_is_blocked_as_stopped() {
+    each_observer(|observer| {
+        if observer.declaration().name != "bpf" {
+            return; // no ledger
+        }
+        let mut running = harness::Running::start(&["on-demand", "23"]);
+        let pid = rustix::process::Pid::from_raw(running.pid().cast_signed()).unwrap();
+        let send = |signal| rustix::process::kill_process(pid, signal).unwrap();
+        send(rustix::process::Signal::STOP);
+        let tasks = format!("/proc/{}/task", running.pid());
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            stat.rsplit(") ").next().unwrap().starts_with('T')
+        };
+        while !std::fs::read_dir(&tasks).unwrap().all(|task| is_stopped(task.unwrap())) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let target = Target::process(running.pid());
+        let duration = Some(Duration::from_millis(50));
+        let watched = watch(observer, &Request { target, duration, ..command("", &[]) });
+        send(rustix::process::Signal::CONT);
+        running.let_go();
+        assert_eq!(running.wait(), 0);
+        let [row] = &watched.ledger[..] else { panic!("{:?}", watched.ledger) };
+        assert!(row.stopped_ns > 0, "{row:?}");
+        assert_eq!((row.stopped_ns, row.stopped_ns), (row.blocked_ns, row.thread_ns));
+    });
+}
+
 /// An entry shows that the attached process was in no call, so a return without an entry belongs to a refused call, and
 /// not to a call from before the watch.
 #[test]

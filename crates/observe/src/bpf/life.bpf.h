@@ -132,6 +132,8 @@ int adopt(struct bpf_iter__task *ctx)
 		newcomer.out_ns = now;
 		newcomer.runtime_out_ns = newcomer.runtime_ns;
 		newcomer.slept = task->__state != 0;
+		if (task->__state & (TASK_STOPPED | TASK_TRACED))
+			newcomer.sleep = STOPPED;
 	}
 	begin_thread_row(id, image, task);
 	t = bpf_task_storage_get(&threads, task, &newcomer, BPF_LOCAL_STORAGE_GET_F_CREATE);

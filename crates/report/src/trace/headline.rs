@@ -154,7 +154,7 @@ fn ended(record: &Trace) -> Option<String> {
 /// these less than the machine has. Nothing where the capacity is not known, or where it cannot have
 /// been that of all processes, since they used more.
 pub(super) fn cpu_use(record: &Trace) -> Option<String> {
-    let CpuCapacity { cpus, affinity, quota } = record.cpu_capacity?;
+    let CpuCapacity { cpus, affinity, quota, .. } = record.cpu_capacity?;
     let used = cpus_used(record)?;
     let share = used / cpus;
     if !share.is_finite() || share > 1.05 {

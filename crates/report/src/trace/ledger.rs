@@ -134,7 +134,7 @@ fn notes(record: &Trace) -> Vec<String> {
     let threads = u128::from(record.thread_count());
     if threads > 1 {
         let threads = thousands(threads);
-        notes.push(format!("thread times are summed over {threads} threads that ran concurrently"));
+        notes.push(format!("thread times are summed over {threads} threads"));
     }
     let workers: u128 = record.ledger.iter().map(|row| u128::from(row.worker_ns)).sum();
     if workers > 0 {

@@ -151,7 +151,7 @@ fn an_exec_is_no_second_thread() {
     let mut next = record.processes[0].clone();
     (next.exec, next.continued) = ("true".into(), 1);
     record.processes.push(next);
-    assert!(!rendered(&record).contains("ran concurrently"));
+    assert!(!rendered(&record).contains("thread times are summed"));
     record.processes[1].threads = 2;
     assert!(rendered(&record).contains("thread times are summed over 2 threads"));
 }

@@ -379,7 +379,8 @@ pub(super) fn rings() -> Trace {
 pub(super) fn threads() -> Trace {
     let mut record = attached();
     record.view.threads = true;
-    record.cpu_capacity = Some(CpuCapacity { cpus: 0.5, affinity: 2, quota: Some(0.5) });
+    record.cpu_capacity =
+        Some(CpuCapacity { cpus: 0.5, affinity: 2, quota: Some(0.5), throttled: None });
     (record.processes[0].user_ns, record.processes[0].system_ns) = (1_600_000_000, 400_000_000);
     let thread = |tid: u32, name: &str, instances: u32, on_cpu_us: u64, longest: &str| Thread {
         pid: 812,
