@@ -32,6 +32,11 @@ impl Range {
         [self.low, self.high]
     }
 
+    /// No end below that of a range whose work is part of this one's.
+    pub(crate) fn at_least(self, part: Self) -> Self {
+        Self { low: self.low.max(part.low), high: self.high.max(part.high) }
+    }
+
     /// With `times` as much of `other` added.
     fn plus(self, other: Self, times: f64) -> Self {
         Self { low: self.low + times * other.low, high: self.high + times * other.high }

@@ -75,15 +75,12 @@ impl Phases {
         let [one, other] = &self.bare;
         let bare = one.typical().least(other.typical());
         let of = |rounds: &Rounds| call_and_switch(bare, rounds.typical());
+        // A call that is let pass has what an unwatched one has, and one that is counted has what both have.
+        let unwatched = of(&self.unwatched).0;
+        let passed = self.passed.as_ref().map(|rounds| of(rounds).0.at_least(unwatched));
         let (call, switch) = of(&self.watched);
-        let passed = self.passed.as_ref().map(|rounds| of(rounds).0);
-        Price {
-            call,
-            switch,
-            passed: passed.unwrap_or(call),
-            unwatched: of(&self.unwatched).0,
-            bare_call_ns: bare.tight,
-        }
+        let call = call.at_least(passed.unwrap_or(unwatched));
+        Price { call, switch, passed: passed.unwrap_or(call), unwatched, bare_call_ns: bare.tight }
     }
 }
 
@@ -170,6 +167,15 @@ mod tests {
             let [low, high] = range.ends();
             assert!(0.0 <= low && low < high, "{range:?}");
         }
+    }
+
+    #[test]
+    fn no_call_has_less_overhead_than_one_that_is_not_watched() {
+        let disturbed = [BARE[0] + 1.0, BARE[1], BARE[2] + 2.0, BARE[3], BARE[4]];
+        let price = phases(disturbed, Some(disturbed));
+        assert_eq!(price.unwatched.ends(), [0.9 * 100.0, 1.25 * 300.0]);
+        assert_eq!(price.passed, price.unwatched);
+        assert_eq!(price.call, price.unwatched);
     }
 
     #[test]
