@@ -89,6 +89,7 @@ mod trace_live_save;
 mod trace_live_until;
 mod trace_live_where;
 mod trace_output;
+mod trace_overhead;
 mod trace_paths;
 mod trace_peers;
 mod trace_ring;

@@ -19,6 +19,8 @@ pub struct WatchStart {
     /// The overhead that watching adds to a call, from the cheapest to the most expensive call, in
     /// ns.
     pub cost_range_ns: [f64; 2],
+    /// The overhead of each call of the processes that are not watched: the least and the most.
+    pub unwatched_range_ns: [f64; 2],
     /// Whether it sees what io_uring does.
     pub sees_rings: bool,
     /// The process the watch is about, if it is about one.

@@ -202,6 +202,24 @@ pub struct ObserverUse {
     /// without a restriction, and where it is not known: in records of a part of a watch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_left_out: Option<u64>,
+    /// The least that watching added to each of these, from prices measured at start. Both ends are 0 without a
+    /// restriction, and in older records.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub cost_left_out_ns_low: f64,
+    /// The most.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub cost_left_out_ns_high: f64,
+    /// Of the calls left out, those that were let pass at their entry: their time on a CPU is in `user_ns` of the
+    /// ledger, not in `calls_on_cpu_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls_passed: u64,
+    /// The least that the watch added to each call of every process that it did not watch, measured at start. Both
+    /// ends are 0 where it adds nothing to them, and in older records.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub unwatched_ns_low: f64,
+    /// The most.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub unwatched_ns_high: f64,
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
@@ -255,11 +273,31 @@ impl ObserverUse {
             false => [self.cost_ns_per_call; 2],
         }
     }
+
+    /// The least and the most that watching added to a call that was left out, in ns. A record without this range has
+    /// that of the others.
+    pub fn left_out_range_ns(&self) -> [f64; 2] {
+        match self.cost_left_out_ns_high > 0.0 {
+            true => [self.cost_left_out_ns_low, self.cost_left_out_ns_high],
+            false => self.cost_range_ns(),
+        }
+    }
+
+    /// The least and the most that the watch added to each call of the processes it did not watch, in ns, where that
+    /// is known.
+    pub fn unwatched_range_ns(&self) -> Option<[f64; 2]> {
+        (self.unwatched_ns_high > 0.0).then_some([self.unwatched_ns_low, self.unwatched_ns_high])
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_no_time(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -212,10 +212,11 @@ pub(super) struct Image {
     pub(super) fault_ns: u64,
     pub(super) stopped_ns: u64,
     pub(super) calls_left_out: u64,
+    pub(super) calls_passed: u64,
 }
 
 impl Wire for Image {
-    const SIZE: usize = 24 + 19 * 8;
+    const SIZE: usize = 24 + 20 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let mut small = || from.u32();
@@ -246,6 +247,7 @@ impl Wire for Image {
             fault_ns: from.u64(),
             stopped_ns: from.u64(),
             calls_left_out: from.u64(),
+            calls_passed: from.u64(),
         }
     }
 }

@@ -236,6 +236,7 @@ static __always_inline void enter_image(struct thread *t, struct task_struct *ta
 	t->fault_ns = 0;
 	t->stopped_ns = 0;
 	t->left_out = 0;
+	t->passed = 0;
 	take_baseline(t, task);
 	begin_thread_row(t->id, t->image, task);
 }

@@ -19,6 +19,7 @@
 
 #define CALL_I386   0x8000
 #define CALL_NUMBER 0x3fff
+#define CALL_PASSED 0x7fff /* one that is let pass, from its entry to its return */
 /* Of a path: the second of those that the call is given. */
 #define SECOND_PATH 0x4000
 
@@ -50,6 +51,9 @@ struct knobs {
 	__u8 descriptors[2][512]; /* the argument that is one, + 1; or NOT_KEPT */
 	__u32 by_peer;
 	__u32 has_rings; /* what io_uring does is watched */
+	__u32 lets_pass; /* any of the next */
+	__u32 pad;
+	__u64 passed[2][8]; /* calls that are not wanted, and let pass at their entry */
 };
 
 /*
@@ -72,6 +76,7 @@ struct adoption {
 	__u32 stage;
 	__u32 tid;	/* not 0: this one thread */
 	__u32 launcher; /* this process: its image is not reported, and ends with its first exec */
+	__u32 unwanted; /* the calls that measure the overhead are of those left out */
 };
 
 struct root {
@@ -189,6 +194,7 @@ struct image {
 	__u64 fault_ns;		  /* of blocked_ns, in page faults outside calls */
 	__u64 stopped_ns;	  /* of blocked_ns, stopped by a signal or a tracer */
 	__u64 calls_left_out;	  /* that a filter does not count */
+	__u64 calls_passed;	  /* of these, let pass at their entry: in user_ns */
 };
 
 /* One thread in one program image; `thread_ns` is 0 as long as it goes on. */

@@ -1,16 +1,15 @@
 //! The first line: the command, its end, its duration, its requests, the overhead of watching.
 //! Under it, if there are any, the limitations of the numbers.
 //!
-//! Computed by `of_a_call` in `crates/observe/src/price.rs` and
-//! `outcome` in `crates/observe/src/bpf/outcome.rs`.
+//! Computed by `outcome` in `crates/observe/src/bpf/outcome.rs`.
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{CpuCapacity, Exit, Process, RingOperation, Running, Trace};
+use iotomy_record::{CpuCapacity, Exit, Process, Running, Trace};
 
 use super::images::{CallSum, Image, Names, label};
-use super::rings;
-use crate::numbers::{bytes, counted, duration, duration_range, fixed, thousands};
+use super::{overhead, rings};
+use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::signals;
 
@@ -46,7 +45,7 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
     parts.push(asked);
     parts.extend(rings::requests(record));
     parts.extend(cpu_use(record));
-    parts.push(price(page, record, total.calls));
+    parts.push(overhead::text(page, record, total.calls));
     parts
 }
 
@@ -181,68 +180,6 @@ fn cpus_used(record: &Trace) -> Option<f64> {
     Some(if workers_ns == 0 && threads > 0 { used.min(threads as f64) } else { used })
 }
 
-fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
-    let mut price = format!(
-        "observer {}: overhead {} a call",
-        page.name(&record.observer.name, 20),
-        duration_range(record.observer.cost_range_ns())
-    );
-    if let Some(share) = Overhead::from_record(record, calls) {
-        price += &format!(" ({} of its {})", share.text(), share.of);
-    }
-    price + not_in_it(record)
-}
-
-/// What the overhead of calls does not have in it.
-pub(super) fn not_in_it(record: &Trace) -> &'static str {
-    let is_counted = |row: &RingOperation| row.submitted > 0 || row.before > 0;
-    match record.ring_operations.iter().any(is_counted) {
-        true => ", plus ring operations",
-        false => "",
-    }
-}
-
-/// The overhead of watching in all, as a share of the time it is part of.
-pub(super) struct Overhead {
-    shares: [f64; 2],
-    /// The kind of time.
-    pub(super) of: &'static str,
-}
-
-impl Overhead {
-    /// Nothing where there were no calls, or no time, or where it is not known how many calls were slowed.
-    pub(super) fn from_record(record: &Trace, calls: u128) -> Option<Self> {
-        let sum = |ns: fn(&Process) -> u64| {
-            record.processes.iter().map(|p| u128::from(ns(p))).sum::<u128>()
-        };
-        let cpu: u128 = sum(|process| process.user_ns) + sum(|process| process.system_ns);
-        // Where every call stops for the observer, it is the observer that runs meanwhile.
-        let (whole, of) = match record.observer.times_inflated || cpu == 0 {
-            true => (u128::from(record.wall_ns), "wall"),
-            false => (cpu, "CPU"),
-        };
-        let is_restricted = !record.view.calls.is_empty() || !record.view.r#where.is_empty();
-        let calls = match record.observer.calls_left_out {
-            Some(left_out) => calls + u128::from(left_out),
-            None if is_restricted => return None,
-            None => calls,
-        };
-        let share = |cost: f64| (cost * calls as f64 / whole as f64).min(1.0);
-        (whole > 0 && calls > 0)
-            .then(|| Self { shares: record.observer.cost_range_ns().map(share), of })
-    }
-
-    /// `1.9 … 2.7 %`
-    pub(super) fn text(&self) -> String {
-        let percent = |share: f64| fixed(share * 100.0, 1);
-        match self.shares.map(percent) {
-            [_, high] if high == "0" || high == "0.0" => "under 0.1 %".to_owned(),
-            [low, high] if low == high => format!("{high} %"),
-            [low, high] => format!("{low} … {high} %"),
-        }
-    }
-}
-
 /// A limitation of the numbers, or a process that runs on unwatched.
 pub(super) struct Warning {
     pub(super) ink: Ink,
@@ -357,6 +294,8 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         warnings.push(Warning { ink: Ink::Yellow, word: "not watched", text });
     }
     warnings.extend(left_running(page, record));
+    let others = overhead::of_others(record);
+    warnings.extend(others.map(|text| Warning { ink: Ink::Dim, word: "unwatched", text }));
     warnings
 }
 

@@ -5,8 +5,9 @@ use iotomy_record::{FileKind, Limits, Socket, SortKey, Trace};
 use super::calls::remarks;
 use super::files::{by_file, users};
 use super::images::{self, CallSum, Image};
+use super::overhead::Overhead;
 use super::{
-    charts, groups, headline, ledger, paths, peers, rings, slowest, threads, times, until,
+    charts, groups, headline, ledger, overhead, paths, peers, rings, slowest, threads, times, until,
 };
 use crate::ceilings::{self, Outcome};
 use crate::numbers::{
@@ -115,15 +116,15 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
     if total.bytes > 0 {
         tiles.push(Tile { label: "bytes", value: bytes(total.bytes), note: "by calls".into() });
     }
-    if let Some(overhead) = headline::Overhead::from_record(record, total.calls) {
+    if let Some(share) = Overhead::from_record(record, total.calls) {
         tiles.push(Tile {
             label: "overhead",
-            value: overhead.text(),
+            value: share.text(),
             note: format!(
-                "of its {}, {} a call{}",
-                overhead.of,
-                duration_range(record.observer.cost_range_ns()),
-                headline::not_in_it(record)
+                "of its {}, {}{}",
+                share.of,
+                overhead::of_calls(record, total.calls),
+                overhead::not_in_it(record)
             ),
         });
     }

@@ -20,6 +20,7 @@ macro_rules! golden {
     };
 }
 
+mod overhead;
 mod peers;
 
 golden!(one_process, rendered(&records::dd()));
