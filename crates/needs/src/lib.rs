@@ -7,6 +7,7 @@
 //! skips of many test programs can be counted.
 
 pub mod guide;
+pub mod wait;
 
 use std::fmt;
 use std::fs::File;
@@ -41,6 +42,8 @@ pub enum Need {
     IoUring,
     /// External programs, such as strace, perl or a C compiler.
     Programs,
+    /// Servers, and what runs them: redis, memcached, nginx, PostgreSQL, podman, Go, Node.
+    Servers,
     /// The command as `make build` links it.
     Build,
     /// A property of this kernel, processor or file system. It cannot be required, because there is
@@ -50,7 +53,7 @@ pub enum Need {
 
 impl Need {
     /// All requirements that `IOTOMY_REQUIRE` can name.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Bpf,
         Self::Ptrace,
         Self::Root,
@@ -60,6 +63,7 @@ impl Need {
         Self::Devices,
         Self::IoUring,
         Self::Programs,
+        Self::Servers,
         Self::Build,
     ];
 
@@ -76,6 +80,7 @@ impl Need {
             Self::Devices => "devices",
             Self::IoUring => "io_uring",
             Self::Programs => "programs",
+            Self::Servers => "servers",
             Self::Build => "build",
             Self::Machine => "machine",
         }

@@ -78,6 +78,24 @@ pub(crate) fn watch(observer: &dyn Observer, request: &Request) -> Watched {
     Watched(observer.watch(request).unwrap())
 }
 
+/// Watches for longer and longer, until a watch tells what it should: how soon it has begun is a matter of the machine.
+pub(crate) fn watch_for_a_while(
+    observer: &dyn Observer,
+    request: &Request,
+    tells: impl Fn(&Watched) -> bool,
+) -> Watched {
+    let mut told = Vec::new();
+    for ms in [50, 200, 800, 3_200, 12_800] {
+        let duration = Some(std::time::Duration::from_millis(ms));
+        let watched = watch(observer, &Request { duration, ..request.clone() });
+        if tells(&watched) {
+            return watched;
+        }
+        told.push(watched);
+    }
+    panic!("{told:#?}");
+}
+
 /// Watches a subject that runs already, and does something once it is watched.
 pub(crate) fn watch_running(
     observer: &dyn Observer,
@@ -263,7 +281,7 @@ impl Running {
 
     /// Waits until one thread is in `read` and the other in `futex`.
     fn wait_until_in_calls(&self) {
-        loop {
+        iotomy_needs::wait::until("its threads are blocked", || {
             let mut calls: Vec<String> = std::fs::read_dir(format!("/proc/{}/task", self.pid))
                 .unwrap()
                 .flatten()
@@ -271,11 +289,8 @@ impl Running {
                 .filter_map(|line| line.split(' ').next().map(Into::into))
                 .collect();
             calls.sort();
-            if calls == ["0", "202"] {
-                return;
-            }
-            std::thread::yield_now();
-        }
+            calls == ["0", "202"]
+        });
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -15,7 +15,7 @@ use iotomy_waiters::{
 };
 
 /// Longer than anything takes on the slowest machine: only there so that a hang becomes a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A time-out that only looks.
 pub(crate) const LOOK: Option<Duration> = Some(Duration::ZERO);
