@@ -203,6 +203,59 @@ fn bash_completes() {
     assert!(found[1].iter().all(|word| word.starts_with("-p1")), "{found:?}");
 }
 
+/// Names that a process of another user could have, each of which runs a command where it is taken for
+/// shell's language.
+const HOSTILE: &[&str] = &[
+    "p; touch ran;",
+    "p'; touch ran; '",
+    "p\"; touch ran; \"",
+    "p$(touch ran)",
+    "p`touch ran`",
+    "p\\'; touch ran; #",
+    "p\\\"; touch ran; #",
+    "p\\$(touch ran)",
+    "p&touch ran",
+    "p|touch ran",
+    "p'$(touch ran)'",
+    "p\"$(touch ran)\"",
+    "p!!",
+    "p{a,b}",
+    "p*",
+    "p#\u{e9}`touch ran`",
+];
+
+#[test]
+fn bash_puts_a_candidate_in_as_a_text_of_the_quotation_that_is_open() {
+    if !has("bash") {
+        return;
+    }
+    let place = Place::new();
+    let tools = place.folder.path().join("tools");
+    fs::remove_file(tools.join("iotomy")).unwrap();
+    fs::write(place.folder.path().join("answer"), format!("values\n\n{}\n", HOSTILE.join("\n")))
+        .unwrap();
+    let answer = format!("#!/bin/sh\ncat '{}/answer'\n", place.folder.path().display());
+    support::program(&tools, "iotomy", answer.as_bytes());
+    // What is in front of the quotation stays as it is typed.
+    for before in ["", "'", "\"", "''\"", "\"\"'"] {
+        let line = format!("iotomy trace --name {before}p");
+        let found = place.bash("", &[&line]).remove(0);
+        let quote = before.chars().last().map(String::from).unwrap_or_default();
+        let mut expected = HOSTILE.to_vec();
+        // In double quotes, it is history whatever stands before it.
+        expected.retain(|name| quote != "\"" || !name.contains('!'));
+        let put_in = |text: &String| {
+            let end = if text.ends_with(&quote) { "" } else { &quote };
+            let shell = format!("printf %s {quote}{text}{end}");
+            place.completions("bash", &["--norc", "-c", &shell])
+        };
+        assert_eq!(found.iter().map(put_in).collect::<Vec<_>>(), expected, "{before}: {found:?}");
+        assert!(!place.folder.path().join("files/ran").exists());
+    }
+    // With escapes of its own, nothing is put in.
+    assert_eq!(place.bash("", &["iotomy trace --name $'p"]), [[""]]);
+}
+
 #[test]
 fn bash_completes_other_commands_by_their_own_completion() {
     if !has("bash") {

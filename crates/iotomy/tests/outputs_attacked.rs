@@ -63,6 +63,43 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
 }
 
 #[test]
+fn a_link_to_a_descriptor_of_another_users_process_leads_no_output_elsewhere() {
+    if !root() {
+        return;
+    }
+    let scene = scene();
+    let ours = scene.ours();
+    let process = scene.their_process();
+    scene.link(&format!("/proc/{}/fd/0", process.pid()), "theirs/out");
+    scene.link("../ours/f", "theirs/file");
+    let made = ["copy", "--json", "record.json", "source", "copied"];
+    assert!(iotomy(&made).current_dir(scene.path("")).status().unwrap().success());
+    for out in ["theirs/out", "theirs/file"] {
+        for words in [
+            &["trace", "-q", "--json", out, "true"][..],
+            &["trace", "-q", "-o", out, "true"],
+            &["trace", "-q", "--user", "nobody", "--json", out, "true"],
+            &["copy", "--json", out, "source", "copied"],
+            &["copy", "source", out],
+            &["copy", "--append", "source", out],
+            &["copy", "--atomic", "source", out],
+            &["report", "-o", out, "record.json"],
+            &["limits", "-q", "--only", "syscall", "--json", out],
+            &["doctor", "--json", out],
+            &["race", "-q", "--no-trace", "-r", "1", "-w", "0", "--output", out, "true"],
+            &["race", "-q", "--no-trace", "-r", "1", "-w", "0", "--json", out, "true"],
+            &["d", "-o", out, "-n", "BEGIN { trace(1); exit(0); }"],
+        ] {
+            let output = iotomy(words).current_dir(scene.path("")).output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+            assert!(error.contains("of user 65534"), "{words:?}: {error}");
+            assert_eq!(scene.ours(), ours, "{words:?}");
+        }
+    }
+}
+
+#[test]
 fn a_link_of_another_user_leads_no_history_elsewhere() {
     if !root() {
         return;

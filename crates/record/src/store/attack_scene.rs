@@ -2,7 +2,9 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -21,6 +23,22 @@ pub(crate) fn give(path: &Path) {
 /// another.
 pub(crate) struct AttackScene {
     top: tempfile::TempDir,
+}
+
+/// A process of the other user.
+pub(crate) struct TheirProcess(Child);
+
+impl TheirProcess {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for TheirProcess {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 /// Ends an attack, however the work ends.
@@ -58,6 +76,14 @@ impl AttackScene {
     pub(crate) fn link(&self, to: &str, name: &str) {
         symlink(to, self.path(name)).unwrap();
         give(&self.path(name));
+    }
+
+    /// A process of the other user that has root's file open for reading, as descriptor 0, and root's
+    /// directory as its current one.
+    pub(crate) fn their_process(&self) -> TheirProcess {
+        let mut command = Command::new("sleep");
+        command.arg("1000").uid(OTHER).gid(OTHER).current_dir(self.path("ours"));
+        TheirProcess(command.stdin(fs::File::open(self.path("ours/f")).unwrap()).spawn().unwrap())
     }
 
     /// Root's files: names, content, owner, mode and the inode.

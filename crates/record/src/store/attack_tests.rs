@@ -74,6 +74,48 @@ fn a_file_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
 }
 
 #[test]
+fn a_link_of_another_users_process_leads_no_output_elsewhere() {
+    if !is_root() {
+        return;
+    }
+    let scene = AttackScene::new();
+    let ours = scene.ours();
+    let process = scene.their_process();
+    let proc = format!("/proc/{}", process.pid());
+    scene.link(&format!("{proc}/fd/0"), "theirs/fd");
+    scene.link(&format!("{proc}/cwd"), "theirs/cwd");
+    scene.link(&format!("{proc}/root/{}", scene.path("ours").display()), "theirs/root");
+    let theirs = |name: &str| scene.path("theirs").join(name);
+    for path in [
+        theirs("fd"),
+        theirs("cwd/f"),
+        theirs("cwd/new"),
+        theirs("root/f"),
+        format!("{proc}/fd/0").into(),
+        format!("{proc}/cwd/f").into(),
+        format!("{proc}/task/{}/cwd/f", process.pid()).into(),
+    ] {
+        let refused = OutputFile::write(&path, Path::new("/"), b"x").unwrap_err().to_string();
+        let says = "a link of /proc that belongs to a process of user 65534";
+        assert!(refused.contains(says), "{path:?}: {refused}");
+        assert!(
+            Place::folder(path.parent().unwrap()).is_err()
+                || path.ends_with("fd/0")
+                || path.ends_with("fd")
+        );
+    }
+    // Those of this process lead where its user's files are.
+    scene.link("/proc/self/fd", "theirs/own");
+    let open = fs::OpenOptions::new().append(true).open(scene.path("ours/f")).unwrap();
+    let refused = theirs("own").join(open.as_raw_fd().to_string());
+    OutputFile::write(&refused, Path::new("/"), b"x").unwrap_err();
+    assert_eq!(scene.ours(), ours);
+    let own = format!("/proc/self/fd/{}", open.as_raw_fd());
+    OutputFile::write(Path::new(&own), Path::new("/"), b" and more").unwrap();
+    assert_eq!(fs::read(scene.path("ours/f")).unwrap(), b"precious and more");
+}
+
+#[test]
 fn a_place_that_was_looked_up_stays_where_it_was() {
     if !is_root() {
         return;

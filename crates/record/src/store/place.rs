@@ -106,6 +106,22 @@ impl Place {
         }
     }
 
+    /// Opens what is there with these flags, and makes nothing.
+    ///
+    /// # Errors
+    /// The kernel's error; `NOENT` where there is nothing.
+    pub fn reopen(&self, flags: OFlags) -> io::Result<File> {
+        match self {
+            Self::Replace(Slot { folder, name, old: Some((node, _)) }) => {
+                reopened(node, flags, (folder.as_fd(), name))
+            }
+            Self::Replace(_) => Err(Errno::NOENT.into()),
+            Self::Through(passage) => {
+                reopened(&passage.node, flags, (passage.folder.as_fd(), &passage.name))
+            }
+        }
+    }
+
     /// Opens a directory with `O_PATH`, by the same rules.
     ///
     /// # Errors
@@ -207,7 +223,7 @@ impl OpenPlace {
 }
 
 /// Opens what is open as a place only. Without /proc by its name, if that still leads there.
-fn reopened(
+pub(super) fn reopened(
     node: &File,
     flags: OFlags,
     (folder, name): (BorrowedFd<'_>, &OsStr),

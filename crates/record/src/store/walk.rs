@@ -3,7 +3,9 @@
 //!
 //! The invariant: only root and the user of this process can lead it out of their own files. A
 //! symbolic link of another user is followed only into a directory of its owner; the kernel follows
-//! it anywhere, with this process's rights. `..` returns to the directory that the walk came from,
+//! it anywhere, with this process's rights. The links that /proc has for a process (`fd/3`, `cwd`,
+//! `root`) belong to that process's user, who chooses where they lead: those of another user are not
+//! followed. `..` returns to the directory that the walk came from,
 //! and not to the place a directory has been moved to meanwhile.
 
 use std::ffi::{CStr, OsStr, OsString};
@@ -41,6 +43,10 @@ pub(super) enum ForeignLink {
     Leads { owner: u32, other: u32 },
     #[error("it is a symbolic link of user {owner} in a directory where everybody may write")]
     Shared { owner: u32 },
+    #[error("it leads through a link of /proc that belongs to a process of user {owner}")]
+    Process { owner: u32 },
+    #[error("a symbolic link of user {owner} leads to a file of user {other}")]
+    Opens { owner: u32, other: u32 },
 }
 
 impl From<ForeignLink> for io::Error {
@@ -75,6 +81,10 @@ pub(super) fn find(from: BorrowedFd<'_>, path: &Path) -> io::Result<ResolvedPath
             Step::Into(name) => walk.enter(&name)?,
             Step::Last(name) => {
                 if let Some((there, is_open_elsewhere)) = walk.look_at(&name)? {
+                    // The directory that holds a link of /proc says nothing of where it leads.
+                    if let Some((_, of)) = there.as_ref().filter(|_| is_open_elsewhere) {
+                        walk.is_of_all(of)?;
+                    }
                     return Ok(ResolvedPath {
                         folder: walk.end()?,
                         name,
@@ -175,6 +185,7 @@ impl Walk {
                 if !is_in_proc(&link)? {
                     return self.follow(&link, &of, false);
                 }
+                is_of_a_trusted_process(&of)?;
                 // No path leads there, so the kernel is asked for its parent.
                 self.trail = vec![openat(self.folder(), name, FOLDER, Mode::empty())?];
                 self.is_from_root = false;
@@ -198,6 +209,7 @@ impl Walk {
         if !is_in_proc(&link)? {
             return self.follow(&link, &of, true).map(|()| None);
         }
+        is_of_a_trusted_process(&of)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let there = with_metadata(openat(self.folder(), name, flags, Mode::empty())?)?;
         Ok(Some((Some(there), true)))
@@ -247,6 +259,19 @@ impl Walk {
         }
     }
 
+    /// Whether a file that no path leads to is of each owner of the links that led to it.
+    fn is_of_all(&self, file: &Metadata) -> io::Result<()> {
+        let other = file.uid();
+        for step in &self.todo {
+            if let Step::LedBy(owner) = *step
+                && owner != other
+            {
+                return Err(ForeignLink::Opens { owner, other }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// The directory of the last name; the owners of the links that led there must own it.
     fn end(mut self) -> io::Result<OwnedFd> {
         for step in &self.todo {
@@ -255,6 +280,15 @@ impl Walk {
             }
         }
         self.trail.pop().map_or_else(|| opened(CWD, c"."), Ok)
+    }
+}
+
+/// Whether a link of /proc is of root or of this user.
+fn is_of_a_trusted_process(link: &Metadata) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    match link.uid() {
+        owner if ![0, own].contains(&owner) => Err(ForeignLink::Process { owner }.into()),
+        _ => Ok(()),
     }
 }
 

@@ -236,8 +236,10 @@ fn processes() -> Vec<Candidate> {
 fn process_names() -> BTreeSet<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let programs = entries.filter(|entry| fs::read_link(entry.path().join("exe")).is_ok());
-    let names = programs.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
-    names.map(|name| name.trim_end().to_owned()).collect()
+    let names = programs.filter_map(|entry| fs::read(entry.path().join("comm")).ok());
+    // One that is no text cannot be typed by a candidate.
+    let names = names.filter_map(|name| String::from_utf8(name).ok());
+    names.map(|name| name.strip_suffix('\n').unwrap_or(&name).to_owned()).collect()
 }
 
 /// The containers that run, by as much of their ids as the engines list.

@@ -87,6 +87,9 @@ fn nobody_there(name: &str) -> &'static str {
 pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
         ErrorKind::NotFound => "; create its directory first",
+        ErrorKind::PermissionDenied if error.get_ref().is_some() => {
+            "; name its target itself if that is intended"
+        }
         ErrorKind::PermissionDenied => "; see `ls -ld` for who may write to it and its directory",
         ErrorKind::NotADirectory => "; a component of its path is not a directory",
         ErrorKind::IsADirectory => "; name a file in it",

@@ -96,8 +96,8 @@ impl<'a> Target<'a> {
             (false, true) => fresh(place, &name, mode)?,
             (false, false) => {
                 named(place, args.append, mode).map_err(|e| match leads_nowhere(place) {
-                    Some(link) if e == Errno::NOENT => dangling(&name, &link),
-                    _ => cannot(e),
+                    Some(link) if e.kind() == io::ErrorKind::NotFound => dangling(&name, &link),
+                    _ => unwritable(&name, &e),
                 })?
             }
         };
@@ -344,22 +344,22 @@ pub(super) fn articled(what: &str) -> String {
 }
 
 /// Opens what has the name, or makes a file. Nothing is made where a symbolic link leads: what is there is an error
-/// then, `NOENT`.
-fn named(place: TargetPlace<'_>, append: bool, mode: Mode) -> Result<Hold, Errno> {
+/// then, `NOENT`. A link of another user leads only to files of that user.
+fn named(place: TargetPlace<'_>, append: bool, mode: Mode) -> io::Result<Hold> {
     let append = if append { OFlags::APPEND } else { OFlags::empty() };
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | append;
-    let open =
-        |more, mode| retry_on_intr(|| openat(place.folder(), place.name, flags | more, mode));
+    let new = flags | OFlags::CREATE | OFlags::EXCL;
     loop {
-        match open(OFlags::CREATE | OFlags::EXCL, mode) {
+        match retry_on_intr(|| openat(place.folder(), place.name, new, mode)) {
             Ok(fd) => return Ok(Hold::Named { fd, made: true }),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
+            Err(errno) => return Err(errno.into()),
         }
-        match open(OFlags::empty(), Mode::empty()) {
+        match Place::from(place.folder(), place.name).and_then(|there| there.reopen(flags)) {
             // Another process has just removed it.
-            Err(Errno::NOENT) if leads_nowhere(place).is_none() => {}
-            answer => return answer.map(|fd| Hold::Named { fd, made: false }),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && leads_nowhere(place).is_none() => {}
+            answer => return answer.map(|file| Hold::Named { fd: file.into(), made: false }),
         }
     }
 }

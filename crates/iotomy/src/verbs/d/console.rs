@@ -1,13 +1,14 @@
 //! Where a program's output goes while it runs, and how its errors are told.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use iotomy_d::form::DropCause;
+use iotomy_record::store::Place;
 
 use crate::screen::shown;
 
@@ -30,7 +31,8 @@ impl Console {
     pub(super) fn new(file: Option<&Path>, program: &str) -> Result<Self> {
         let file = file.filter(|path| *path != Path::new("-"));
         let open = |path: &Path| {
-            let opened = OpenOptions::new().append(true).create(true).open(path);
+            // No link of another user leads it elsewhere.
+            let opened = Place::resolve(path).and_then(|place| place.append());
             opened.with_context(|| format!("cannot write --output {}", path.display()))
         };
         let file = file.map(open).transpose()?;
