@@ -4,6 +4,7 @@
 use crate::harness;
 
 use std::io::Write;
+use std::time::Duration;
 
 use harness::{
     Running, Watched, command, each_observer, subject, truth, watch, watch_for_a_while,

@@ -181,8 +181,8 @@ static __always_inline bool wants(struct thread *t, u16 call)
 
 /*
  * Whether a call is let pass at its entry: its number says that it is not counted, and nothing else
- * needs to know of it. Its time is the thread's outside calls. A thread that may be in a call, or at
- * its start, takes the long way.
+ * needs to know of it. Its time is the thread's outside calls. A thread that may be in a call, or
+ * at its start, takes the long way.
  */
 static __always_inline bool passes(struct thread *t, u16 call)
 {
