@@ -121,7 +121,7 @@ static __always_inline void note_file(struct story *story, struct file *file, st
 {
 	struct inode_key key = key_of_inode(inode);
 
-	story->dentry = (u64)FIELD(struct file, file, f_path.dentry);
+	story->dentry = name_number(word_at(&file->f_path.dentry));
 	story->inode = key.inode;
 	story->device =
 		key.device ^ (u32)word_at((void *)file + bpf_core_field_offset(struct file, f_op));
