@@ -26,7 +26,16 @@ fn every_truth_holds_inside_a_namespace_of_process_ids() {
     let mut inside = unshare();
     // The number of threads and the figures of stacks have nothing to do with the numbers of processes.
     inside.arg(std::env::current_exe().unwrap()).args(["truth", "rings_where"]);
-    inside.args(["--skip", "ten_thousand", "--skip", "truth_anatomy", "--skip", "every_truth"]);
+    inside.args([
+        "--test-threads",
+        "1",
+        "--skip",
+        "ten_thousand",
+        "--skip",
+        "truth_anatomy",
+        "--skip",
+        "every_truth",
+    ]);
     let run = inside.env(INSIDE, "1").output().unwrap();
     let text = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{text}{}", String::from_utf8_lossy(&run.stderr));
