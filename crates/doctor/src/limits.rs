@@ -82,7 +82,7 @@ fn process_limits() -> Vec<Limit> {
             limits.push((count, format!("kernel.{name}"), remedy));
         }
     }
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = iotomy_host::kernel_text("/proc/self/cgroup").unwrap_or_default();
     limits.extend(group_files(&groups).into_iter().filter_map(|file| {
         let count = number_in(&file)?;
         Some((count, file.clone(), format!("echo {} > {file}", 4 * wanted)))

@@ -68,7 +68,7 @@ fn huge_by_advice() -> Result<bool, Refusal> {
     let mut memory = Mapping::ordinary(bytes)?;
     memory.advise_huge()?;
     memory.touch_middle();
-    let maps = fs::read_to_string("/proc/self/smaps")
+    let maps = iotomy_host::kernel_text("/proc/self/smaps")
         .map_err(|e| Refusal::new("read /proc/self/smaps", e))?;
     Ok(huge_bytes_at(&maps, memory.address()) > 0)
 }

@@ -45,7 +45,7 @@ pub(crate) fn traced() -> bool {
 
 /// A field of `/proc/self/status`.
 fn status(field: &str) -> Option<String> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let status = iotomy_host::kernel_text("/proc/self/status").ok()?;
     Some(status.lines().find_map(|line| line.strip_prefix(field))?.trim().to_owned())
 }
 

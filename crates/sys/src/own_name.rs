@@ -43,8 +43,9 @@ impl OwnName {
 /// Where the command line of this process begins and ends in memory: the 48th and 49th field of
 /// `/proc/self/stat`.
 fn words() -> Option<(usize, usize)> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field, a name in brackets, may hold anything.
+    let stat = fs::read("/proc/self/stat").ok()?;
+    // The second field, a name in brackets, may hold anything, also half a letter.
+    let stat = String::from_utf8_lossy(&stat);
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(45);
     let start: usize = fields.next()?.parse().ok()?;
     let end: usize = fields.next()?.parse().ok()?;

@@ -3,7 +3,6 @@
 //! The one invariant: a run is over when as many tasks were done as it has; nothing is posted
 //! beyond that, so the next run begins with an empty queue.
 
-use std::fs;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -209,7 +208,7 @@ impl Tally {
     fn of(crew: &Crew) -> Result<Self, Skip> {
         let (mut sleeps, mut preemptions) = (0, 0);
         for id in &crew.ids {
-            let status = fs::read_to_string(format!("/proc/self/task/{id}/status"));
+            let status = iotomy_host::kernel_text(format!("/proc/self/task/{id}/status"));
             let status = status.map_err(|e| Skip::refused("read of /proc/self/task", e))?;
             let (slept, preempted) = switches(&status)
                 .ok_or_else(|| Skip("the kernel does not count context switches".to_owned()))?;

@@ -4,7 +4,6 @@
 //! after would include all other programs, and processes that have just ended: their memory is
 //! released while the next ones take their own.
 
-use std::fs;
 
 /// Bytes of a task's stack in the kernel: `THREAD_SIZE` of x86, four pages since Linux 3.15.
 const KERNEL_STACK: u64 = 16 << 10;
@@ -13,7 +12,7 @@ const KERNEL_STACK: u64 = 16 << 10;
 /// kernel stacks. Other kernel memory for tasks, descriptors and waits is not included, because the
 /// kernel does not report it by process. `None` if a part is not known for all processes.
 pub(crate) fn memory_of(pids: &[i32]) -> Option<u64> {
-    let text = |pid: i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    let text = |pid: i32, name: &str| iotomy_host::kernel_text(format!("/proc/{pid}/{name}")).ok();
     let of_one = |pid: i32| of_process(&text(pid, "smaps_rollup")?, &text(pid, "status")?);
     pids.iter().try_fold(0, |sum: u64, pid| sum.checked_add(of_one(*pid)?))
 }

@@ -1,8 +1,7 @@
 //! A listening socket on the loopback, and the processes that wait on it: shared by `herd` and
 //! `accept`.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -149,7 +148,7 @@ impl Task {
     /// Reads the report on a process; `None` when there is no such process.
     pub(crate) fn for_pid(pid: i32, text: &mut String) -> Option<Self> {
         text.clear();
-        File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(text).ok()?;
+        text.push_str(&iotomy_host::kernel_text(format!("/proc/{pid}/status")).ok()?);
         Self::read(text)
     }
 

@@ -104,8 +104,8 @@ static __always_inline long at_most(long ret, u64 room)
 	return ret > room ? room : ret;
 }
 
-/* Of a call that returned a positive number. */
-static __always_inline long other_bytes(u16 call, struct pt_regs *regs, long ret)
+/* Of a call that returned a positive number. Apart: the stack of who asks has no room for it. */
+static __noinline long other_bytes(u16 call, struct pt_regs *regs, long ret)
 {
 	struct messages messages = {.count = ret, .is_i386 = !!(call & CALL_I386)};
 	u32 flags;

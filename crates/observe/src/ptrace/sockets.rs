@@ -8,7 +8,6 @@
 //! A socket that a process receives gets that process's class where traffic is classed by control
 //! group of version 1. So it is not looked at where iotomy's class is another.
 
-use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use iotomy_sys::socket::{self, TcpInfo};
@@ -94,7 +93,7 @@ impl SocketCopy {
 
 /// The lines of a process's control groups that class its traffic.
 fn classes(process: &str) -> Vec<String> {
-    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+    let groups = iotomy_host::kernel_text(format!("/proc/{process}/cgroup")).unwrap_or_default();
     let is_of_class = |line: &&str| {
         line.split(':').nth(1).is_some_and(|kinds| {
             kinds.split(',').any(|kind| kind == "net_cls" || kind == "net_prio")

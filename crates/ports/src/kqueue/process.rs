@@ -271,8 +271,9 @@ fn is_readable(pidfd: &PrivateFd) -> bool {
 
 /// The status of a process that was not waited for yet and is no child, for those who may see it.
 fn status_of_zombie(id: usize) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // Behind the name, which can have anything in it.
+    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    // Behind the name, which can have anything in it, also half a letter.
+    let stat = String::from_utf8_lossy(&stat);
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split_ascii_whitespace();
     let is_zombie = fields.next() == Some("Z");
