@@ -4,7 +4,6 @@
 //! after would include all other programs, and processes that have just ended: their memory is
 //! released while the next ones take their own.
 
-
 /// Bytes of a task's stack in the kernel: `THREAD_SIZE` of x86, four pages since Linux 3.15.
 const KERNEL_STACK: u64 = 16 << 10;
 

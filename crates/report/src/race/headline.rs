@@ -27,11 +27,13 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
 pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
     let mut answers: Vec<Answer> = interrupted(record).into_iter().collect();
     if record.comparisons.is_empty() {
-        answers.extend(record.contenders.iter().map(|one| match killed_runs(record, &one.label) {
-            None => alone(page, one),
-            Some(rest) => {
-                let answer = format!("no result for {}", page.name(&one.label, 8));
-                Answer { ink: Ink::Yellow, answer, rest }
+        answers.extend(record.contenders.iter().map(|one| {
+            match killed_runs(page, record, &one.label) {
+                None => alone(page, one),
+                Some(rest) => {
+                    let answer = format!("no result for {}", page.name(&one.label, 8));
+                    Answer { ink: Ink::Yellow, answer, rest }
+                }
             }
         }));
         return answers;
@@ -40,7 +42,8 @@ pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
         for found in record.comparisons.iter().filter(|found| found.metric == metric) {
             if !is_impossible(record, &found.base) && !is_impossible(record, &found.other) {
                 let killed = [&found.base, &found.other];
-                let killed = killed.into_iter().filter_map(|label| killed_runs(record, label));
+                let killed =
+                    killed.into_iter().filter_map(|label| killed_runs(page, record, label));
                 match killed.collect::<Vec<_>>() {
                     killed if killed.is_empty() => answers.push(comparison(page, record, found)),
                     _ if found.metric == Metric::Cpu => {}
@@ -61,13 +64,14 @@ pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
 }
 
 /// That signals ended all runs of a contender, where they did: their times are those of no work.
-fn killed_runs(record: &Race, label: &str) -> Option<String> {
+fn killed_runs(page: &Page<'_>, record: &Race, label: &str) -> Option<String> {
     let runs = &record.contender(label)?.runs;
     let mut signals = runs.iter().map(|run| match run.exit {
         Exit::Signal(signal) => Some(signal),
         Exit::Code(_) => None,
     });
     let first = signals.next()??;
+    let label = page.name(label, 8);
     let text =
         format!("signals ended all runs of {label} (the first: {})", crate::signals::name(first));
     signals.all(|signal| signal.is_some()).then_some(text)
