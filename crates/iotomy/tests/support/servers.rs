@@ -62,8 +62,9 @@ impl Drop for Server {
     }
 }
 
-/// A port that was free a moment ago and that no other test of this program gets. The kernel gives it to no client: who
-/// asks for a port of clients until a server listens there can be connected to itself.
+/// A port that was free a moment ago and that no other test of this program gets; those of other programs, which may run
+/// beside it, begin to look elsewhere. The kernel gives it to no client: who asks for a port of clients until a server
+/// listens there can be connected to itself.
 pub(crate) fn free_port() -> u16 {
     static GIVEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
@@ -71,7 +72,10 @@ pub(crate) fn free_port() -> u16 {
     let mut given = GIVEN.lock().unwrap();
     let is_free =
         |port: &u16| !given.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let port = (1024..first_of_clients).rev().find(is_free).expect("a port below those of clients");
+    let all = usize::from(first_of_clients - 1024);
+    let begin = std::process::id() as usize * 61 % all;
+    let ports = (1024..first_of_clients).cycle().skip(begin).take(all);
+    let port = { ports }.find(is_free).expect("a port below those of clients");
     given.push(port);
     port
 }
