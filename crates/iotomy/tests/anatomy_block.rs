@@ -6,7 +6,10 @@ use crate::support;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use iotomy_record::{Anatomy, BlockIo, BlockPath, Requests, SlowCall, SlowestCalls, store};
+use iotomy_record::{
+    Anatomy, BlockIo, BlockPath, ReadAhead, Requests, SlowCall, SlowestCalls, store,
+};
+use support::doubled_until;
 use support::volume::{Volume, run};
 use tempfile::TempDir;
 
@@ -72,17 +75,22 @@ fn direct_writes_are_as_many_requests_of_the_call() {
 #[test]
 fn what_fsync_writes_is_the_calls_and_its_journals() {
     let Some(volume) = volume() else { return };
-    let file = volume.file("synced");
-    let of = format!("of={file}");
-    let dd = ["dd", "status=none", "if=/dev/zero", &of, "bs=64k", "count=16", "conv=fsync"];
-    let record = seen(&["--story=16"], &dd);
     let device = volume.device();
-    let of_fsync = |via: BlockPath| {
+    let of_fsync = |record: &Anatomy, via: BlockPath| {
         let by = move |row: &Requests| row.via == via && row.syscall.as_deref() == Some("fsync");
-        bytes(block(&record), &device, by)
+        bytes(block(record), &device, by)
     };
-    assert!(of_fsync(BlockPath::Call) >= MIB, "{:#?}", block(&record).requests);
-    assert!(of_fsync(BlockPath::Journal) > 0, "{:#?}", block(&record).requests);
+    // The flusher of a machine with much to write, and the journal's own timer, may be first.
+    let is_of_fsync = |(record, _): &(Anatomy, String)| {
+        let is_synced = of_fsync(record, BlockPath::Call) >= MIB;
+        is_synced && of_fsync(record, BlockPath::Journal) > 0
+    };
+    let (record, file) = doubled_until(1, is_of_fsync, |round| {
+        let file = volume.file(&format!("synced{round}"));
+        let of = format!("of={file}");
+        let dd = ["dd", "status=none", "if=/dev/zero", &of, "bs=64k", "count=16", "conv=fsync"];
+        (seen(&["--story=16"], &dd), file)
+    });
     let by_write = |row: &Requests| row.syscall.as_deref() == Some("write");
     assert_eq!(bytes(block(&record), &device, by_write), 0);
 
@@ -111,12 +119,20 @@ fn what_two_images_of_one_name_ask_of_a_device_is_told_apart() {
         )
     };
     let line = format!("{} exec 'perl', '-e', \"{}\"", sync(&one, 65_536), sync(&two, 262_144));
-    let record = seen(&["--story=16"], &["perl", "-e", &line]);
-    let written = |image: u32| {
+    let written = |record: &Anatomy, image: u32, via: &dyn Fn(BlockPath) -> bool| {
         let device = volume.device();
-        bytes(block(&record), &device, |row| row.via == BlockPath::Call && row.image == image)
+        bytes(block(record), &device, |row| via(row.via) && row.image == image)
     };
-    assert_eq!([0, 1, 2].map(written), [0, 65_536, 262_144]);
+    // The flusher of a machine with much to write may be first.
+    let by_call = |record: &Anatomy| {
+        [0, 1, 2].map(|image| written(record, image, &|via| via == BlockPath::Call))
+    };
+    let is_synced = |record: &Anatomy| by_call(record) == [0, 65_536, 262_144];
+    let record = doubled_until(1, is_synced, |_| {
+        let record = seen(&["--story=16"], &["perl", "-e", &line]);
+        assert_eq!(written(&record, 0, &|_| true), 0, "{:#?}", block(&record).requests);
+        record
+    });
     let stories = stories(&record).calls.iter().filter(|story| story.syscall == "fsync");
     let mut told: Vec<(u32, Option<&str>)> =
         stories.map(|story| (story.image, story.path.as_deref())).collect();
@@ -132,24 +148,28 @@ fn what_somebody_else_syncs_is_told_apart() {
         "for file in {first} {second}; do dd status=none if=/dev/zero of=$file bs=64k count=16; done; \
          echo written; read line"
     );
-    let (mut command, folder) = anatomy(&[], &["sh", "-c", &script]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "written\n");
-    // The one asks for its file and writes itself; the other for all, which a thread of the kernel does.
-    run(&["sync", &first]);
-    run(&["sync", "-f", &volume.path().to_string_lossy()]);
-    child.stdin.take().unwrap().write_all(b"\n").unwrap();
-    assert!(child.wait().unwrap().success());
-
-    let record = record(&folder);
     let device = volume.device();
-    let by =
-        |via: BlockPath| bytes(block(&record), &device, |row| row.via == via && row.exec == "dd");
-    assert!(by(BlockPath::OtherProcess) >= MIB, "{:#?}", block(&record).requests);
-    assert!(by(BlockPath::WriteBack) >= MIB, "{:#?}", block(&record).requests);
-    assert_eq!(by(BlockPath::Call), 0);
+    let by = |record: &Anatomy, via: BlockPath| {
+        bytes(block(record), &device, |row| row.via == via && row.exec == "dd")
+    };
+    // The flusher of a machine with much to write may be before both.
+    let is_synced = |record: &Anatomy| {
+        [BlockPath::OtherProcess, BlockPath::WriteBack].iter().all(|via| by(record, *via) >= MIB)
+    };
+    let record = doubled_until(1, is_synced, |_| {
+        let (mut command, folder) = anatomy(&[], &["sh", "-c", &script]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "written\n");
+        // The one asks for its file and writes itself; the other for all, which a thread of the kernel does.
+        run(&["sync", &first]);
+        run(&["sync", "-f", &volume.path().to_string_lossy()]);
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        assert!(child.wait().unwrap().success());
+        record(&folder)
+    });
+    assert_eq!(by(&record, BlockPath::Call), 0);
 }
 
 #[test]
@@ -158,39 +178,48 @@ fn what_iotomy_reads_to_measure_its_price_is_in_no_count() {
         return;
     }
     let record = seen(&["--story"], &["true"]);
-    // The price is that of 30,000 reads of /dev/null, which has no story.
-    assert!(stories(&record).not_followed < 1_000, "{:?}", record.stories);
+    // The price is that of tens of thousands of reads of /dev/null. Whether one has a story or not, it is no call of the
+    // command's, and these are counted by themselves.
+    let stories = stories(&record);
+    let counted: u64 = record.trace.calls.iter().map(|row| row.calls + row.in_flight).sum();
+    assert!(stories.followed > 0, "{stories:?}");
+    assert!(stories.followed + stories.not_followed <= counted, "{counted}: {stories:?}");
     assert!(record.trace.observer.cost_ns_per_call > 0.0);
 }
 
 #[test]
 fn a_sequential_read_finds_what_was_read_ahead() {
     let Some(volume) = volume() else { return };
-    let file = volume.cold_file("sequential", 1024);
-    let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4096"];
-    let record = seen(&[], &dd);
-    let row = &block(&record).read_ahead.iter().find(|row| row.exec == "dd").expect("it reads");
-    assert!(row.asked_pages >= 1024, "{row:?}");
-    assert!(row.hit_pages > 900 && row.hit_pages <= row.ahead_pages, "{row:?}");
-    assert!(row.missed_pages > 0 && row.missed_pages < 100, "{row:?}");
+    // How much is read ahead, and stays until it is read, is a matter of the machine's memory.
+    let finds_it = |row: &ReadAhead| row.hit_pages > 900 && (1..100).contains(&row.missed_pages);
+    let row = doubled_until(1, finds_it, |round| {
+        let file = volume.cold_file(&format!("sequential{round}"), 1024);
+        let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4096"];
+        let record = seen(&[], &dd);
+        let mut rows = block(&record).read_ahead.iter();
+        rows.find(|row| row.exec == "dd").expect("it reads").clone()
+    });
+    assert!(row.asked_pages >= 1024 && row.hit_pages <= row.ahead_pages, "{row:?}");
 }
 
 #[test]
 fn random_reads_find_next_to_nothing_read_ahead() {
     let Some(volume) = volume() else { return };
-    let file = volume.cold_file("random", 4096);
-    // Each from far before or behind the last.
-    let script = format!(
-        "n=7; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23; do \
-         n=$(( (n * 1021 + 1667) % 4096 )); \
-         dd status=none if={file} of=/dev/null bs=4096 count=1 skip=$n; done"
-    );
-    let record = seen(&[], &["sh", "-c", &script]);
-    let of_dd = || block(&record).read_ahead.iter().filter(|row| row.exec == "dd");
-    let missed: u64 = of_dd().map(|row| row.missed_pages).sum();
-    let hits: u64 = of_dd().map(|row| row.hit_pages).sum();
-    assert!(missed >= 20, "{:?}", block(&record).read_ahead);
-    assert!(hits <= 3, "{:?}", block(&record).read_ahead);
+    // Whether a page of dd itself has left memory is a matter of the machine.
+    let finds_little = |(missed, hits): &(u64, u64)| *missed >= 20 && *hits <= 3;
+    doubled_until(1, finds_little, |round| {
+        let file = volume.cold_file(&format!("random{round}"), 4096);
+        // Each from far before or behind the last.
+        let script = format!(
+            "n=7; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23; do \
+             n=$(( (n * 1021 + 1667) % 4096 )); \
+             dd status=none if={file} of=/dev/null bs=4096 count=1 skip=$n; done"
+        );
+        let record = seen(&[], &["sh", "-c", &script]);
+        let of_dd = || block(&record).read_ahead.iter().filter(|row| row.exec == "dd");
+        let missed: u64 = of_dd().map(|row| row.missed_pages).sum();
+        (missed, of_dd().map(|row| row.hit_pages).sum())
+    });
 }
 
 #[test]
@@ -210,7 +239,8 @@ fn a_cold_read_tells_of_pages_and_requests() {
     let pages = read.hidden.iter().find(|hidden| hidden.event == "mm_filemap_add_to_page_cache");
     let shown =
         read.events.iter().filter(|event| event.event.starts_with("mm_filemap_add")).count();
-    assert!(pages.is_some_and(|pages| pages.count > 0) || shown < 8, "{read:#?}");
+    let hidden = pages.map_or(0, |pages| pages.count);
+    assert!(shown > 0 && hidden + shown as u64 > 1, "{read:#?}");
 }
 
 /// The stories, checked against what holds for any.

@@ -83,21 +83,12 @@ fn a_process_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
     let script = format!("chdir '{}';{WORKS}", folder.path().display());
     let (mut subject, pid) = support::BackgroundProcess::ready(&["perl", "-e", &script]);
     let mut watch = Watch::start(&["--story"], &["-p", &pid]);
-    until("it is sampled", || {
-        let held = Attached::to(watch.child.id());
-        (held.perf_events > 0 && is_waiting(watch.child.id())).then_some(())
-    });
+    support::until_polling(watch.child.id());
     watch.kill();
     assert_eq!(status(subject.pid(), "TracerPid").unwrap(), "0");
     subject.say("\n");
     assert_eq!(subject.line(), "to the end");
     assert_eq!(subject.end(), 9);
-}
-
-/// Whether a process sleeps in poll or ppoll: iotomy in a watch.
-fn is_waiting(pid: u32) -> bool {
-    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    support::polls(&call)
 }
 
 #[test]

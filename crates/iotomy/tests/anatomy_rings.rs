@@ -16,7 +16,8 @@ const REQUESTS: u64 = 256;
 fn dissected(words: &[&str]) -> Option<(Anatomy, Output)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("record.json");
-    let mut command = iotomy(&["anatomy", "--rate", "5000", "--top", "0", "--json"]);
+    let mut command =
+        iotomy(&["anatomy", "--rate", &support::sampling::fast_rate(), "--top", "0", "--json"]);
     let output = command.arg(&file).arg("--").args(words).output().unwrap();
     let record = store::load_anatomy(&file).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     closes(&record);

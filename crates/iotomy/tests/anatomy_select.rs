@@ -2,14 +2,14 @@
 
 use crate::support;
 
-use std::fs;
 use std::process::{Child, Stdio};
 
 use iotomy_record::{Anatomy, store};
 use nix::sys::signal::Signal;
 use support::cgroups::{OwnCgroup, hierarchies, unique};
 use support::{
-    BackgroundProcess, Need, anatomy, children, has, iotomy, polls, root, send, skip, until,
+    BackgroundProcess, Need, anatomy, children, copy_of_program, has, iotomy, root, send, skip,
+    until_polling,
 };
 use tempfile::TempDir;
 
@@ -43,12 +43,8 @@ impl Dissecting {
         let folder = tempfile::tempdir().unwrap();
         let mut command = iotomy(&["anatomy", "-q", "--json"]);
         command.arg(folder.path().join("record.json")).args(options);
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        until("it watches", || {
-            let call = fs::read_to_string(format!("/proc/{}/syscall", child.id())).ok();
-            assert_eq!(child.try_wait().unwrap(), None, "{options:?}");
-            call.filter(|call| polls(call))
-        });
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        until_polling(child.id());
         Self { child, folder }
     }
 
@@ -131,10 +127,7 @@ fn processes_by_name() {
     }
     let folder = tempfile::tempdir().unwrap();
     let name = unique("named");
-    let file = folder.path().join(&name);
-    let perl_file =
-        iotomy_sys::launch::find_program("perl".as_ref(), std::env::var_os("PATH").as_deref());
-    fs::copy(fs::canonicalize(perl_file.unwrap()).unwrap(), &file).unwrap();
+    let file = copy_of_program("perl", folder.path(), &name);
     let mut named = BackgroundProcess::ready(&[file.to_str().unwrap(), "-e", COUNTS]).0;
     selects(&["--name", &name], &mut named, &mut perl());
 }

@@ -45,7 +45,7 @@ impl Place {
 
     /// A shell that finds this iotomy, in the folder with files, with none of the user's settings.
     fn shell(&self, shell: &str, words: &[&str]) -> Command {
-        let mut command = bare("timeout", &["-k", "1", "600", shell]);
+        let mut command = bare("timeout", &["-k", "1", "50", shell]);
         command.args(words);
         self.history.surround(&mut command);
         command.current_dir(self.folder.path().join("files"));

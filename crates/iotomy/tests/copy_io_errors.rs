@@ -474,7 +474,7 @@ fn a_file_that_would_block_for_ever_is_an_error() {
     let mut met = FaultCounts::default();
     for mover in movers() {
         for words in [["a", "new"], ["good", "b"], ["a", "-"], ["-", "b"]] {
-            let script = "cat good | timeout 300 \"$@\"";
+            let script = "cat good | timeout 50 \"$@\"";
             let mut command = support::bare("sh", &["-c", script, "sh", support::IOTOMY, "copy"]);
             command.args(mover.into_iter().flat_map(|name| ["--mover", name])).args(words);
             let output = command.current_dir(mounted.folder()).output().unwrap();

@@ -139,7 +139,7 @@ fn a_fifo_is_not_copied_to_itself_and_nobody_waits_for_it() {
         &["./f", "./"],
         &[&absolute, &all],
     ] {
-        let mut command = support::bare("timeout", &["100", support::IOTOMY, "copy"]);
+        let mut command = support::bare("timeout", &["50", support::IOTOMY, "copy"]);
         let output = command.args(words).current_dir(folder.path("")).output().unwrap();
         let said = refused(2, &output);
         assert!(said.contains("they are the same pipe, whose output would"), "{words:?}: {said}");

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
-use support::{bpf, iotomy, send, until};
+use support::{bpf, doubled_until, iotomy, send, until};
 
 /// A run of `iotomy d`; `None` where BPF does not work.
 fn d(words: &[&str]) -> Option<Output> {
@@ -20,6 +20,11 @@ fn stdout(output: &Output) -> String {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What a run says besides that timers were late, which they are on a busy machine.
+fn complaints(output: &Output) -> String {
+    stderr(output).lines().filter(|line| !line.contains(" firings of timers lost: ")).collect()
 }
 
 const WRITES: &str = "dd if=/dev/zero of=/dev/null bs=8k count=23 status=none";
@@ -233,16 +238,22 @@ fn what_is_cleared_was_printed_with_all_that_came_before() {
              tick-5ms {{ printa(\"%d %@d\\n\", @calls); {clear}; }}
              END {{ printa(\"%d %@d\\n\", @calls); printa(\"all %@d\\n\", @all); }}"
         );
-        let busy = "dd if=/dev/zero of=/dev/null bs=1 count=300000 status=none";
-        let Some(run) = d(&["-q", "-n", &program, "-c", busy]) else { return };
-        let text = stdout(&run);
-        let mut sums = [0_u64; 2];
-        for line in text.lines() {
-            let (name, count) = line.rsplit_once(' ').unwrap();
-            sums[usize::from(name == "all")] += count.parse::<u64>().unwrap();
-        }
-        assert_eq!(sums, [300_000; 2], "{clear}");
-        assert!(text.lines().count() > 3 && run.stderr.is_empty(), "{clear}: {text}");
+        // How often a timer fires meanwhile is a matter of the machine.
+        let fires =
+            |run: &Option<Output>| run.as_ref().is_none_or(|run| stdout(run).lines().count() > 3);
+        let run = doubled_until(100_000, fires, |count| {
+            let busy = format!("dd if=/dev/zero of=/dev/null bs=1 count={count} status=none");
+            let run = d(&["-q", "-n", &program, "-c", &busy])?;
+            let mut sums = [0_u64; 2];
+            for line in stdout(&run).lines() {
+                let (name, count) = line.rsplit_once(' ').unwrap();
+                sums[usize::from(name == "all")] += count.parse::<u64>().unwrap();
+            }
+            assert_eq!(sums, [u64::from(count); 2], "{clear}");
+            Some(run)
+        });
+        let Some(run) = run else { return };
+        assert_eq!(complaints(&run), "", "{clear}");
     }
 }
 
@@ -312,7 +323,7 @@ fn begin_is_printed_before_the_command_begins_and_a_closed_pipe_is_no_error() {
     std::io::Read::read_exact(run.stdout.as_mut().unwrap(), &mut first).unwrap();
     drop(run.stdout.take());
     let ended = run.wait_with_output().unwrap();
-    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+    assert!(ended.status.success() && complaints(&ended).is_empty(), "{ended:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Write;
 
 use iotomy_record::{Finding, Verdict};
+use support::caches::{self, FAST, FAST_CALL};
 use support::{IOTOMY, Tracing, each_observer};
 use tempfile::TempDir;
 
@@ -30,29 +31,13 @@ fn folder() -> TempDir {
 
 /// Memory so slow that a busy machine, too, is faster with bytes that nobody reads.
 const SLOW: f64 = 5e9;
-/// Memory so fast that nothing is impossible.
-const FAST: f64 = 1e12;
-
-/// Calls that cost next to nothing, in nanoseconds.
-const FAST_CALL: f64 = 100.0;
 /// Calls that cost all the time that they are on a CPU.
 const SLOW_CALL: f64 = 1e6;
 
 /// Has the folder keep limits that no noise of this machine is in: a call takes so many nanoseconds, and memory
 /// moves so many bytes a second.
 fn know_limits(folder: &TempDir, call: f64, memory: f64) {
-    let cache = folder.path().join("cache");
-    let only = "syscall,memory-read-all,memory-copy-all";
-    let mut measured = support::iotomy(&["limits", "-q", "--only", only]);
-    assert!(measured.env("XDG_CACHE_HOME", &cache).output().unwrap().status.success());
-    let kept = std::fs::read_dir(cache.join("iotomy")).unwrap().next().unwrap().unwrap().path();
-    let mut limits: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
-    for limit in limits["limits"].as_array_mut().unwrap() {
-        let value = if limit["unit"] == "ns" { call } else { memory };
-        (limit["value"], limit["spread"]) = (value.into(), 0.0.into());
-    }
-    std::fs::write(&kept, serde_json::to_vec(&limits).unwrap()).unwrap();
+    caches::know_limits(&folder.path().join("cache"), call, memory);
 }
 
 /// The findings of a command run by a shell in a folder; `iotomy` in it is the built one.

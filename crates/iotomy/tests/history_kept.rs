@@ -88,7 +88,7 @@ fn mounted(history: &History, options: &str, script: &str) -> Option<Output> {
     unshare.args(["--mount", "--propagation", "private", "sh", "-c"]);
     let script = format!("mount -t tmpfs {options} tmpfs data || exit 99; {script}");
     unshare.arg(script).arg(IOTOMY).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
-    unshare.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    support::caches::give_to(&mut unshare);
     history.surround(&mut unshare);
     let output = unshare.output().unwrap();
     if output.status.code() == Some(99) {
@@ -158,7 +158,7 @@ fn a_limit_of_file_sizes_is_told_and_ends_nothing() {
     let mut shell = Command::new("sh");
     // 4 blocks of 512 bytes; the pipe and the null device have no size.
     shell.args(["-c", "ulimit -f 4; exec \"$0\" trace -q --save false", IOTOMY]);
-    shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
+    support::caches::give_to(shell.stdin(Stdio::null()));
     history.surround(&mut shell);
     let run = shell.output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{run:?}");

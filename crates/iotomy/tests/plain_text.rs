@@ -219,7 +219,8 @@ fn nothing_of_the_names_in_a_report_is_acted_upon_by_the_terminal() {
         let folder = tempfile::tempdir().unwrap();
         let hostile = OsStr::from_bytes(&hostile);
         let program = folder.path().join(hostile);
-        std::fs::copy("/bin/cat", &program).unwrap();
+        // By another process: a descriptor that is open for writing while another test forks would make it busy.
+        assert!(bare("cp", &["/bin/cat"]).arg(&program).status().unwrap().success());
         let file = folder.path().join(OsStr::from_bytes(&[hostile.as_bytes(), b".txt"].concat()));
         std::fs::write(&file, "bytes").unwrap();
         let record = folder.path().join("record.json");

@@ -4,9 +4,9 @@ use crate::support;
 
 use std::fs;
 
-use iotomy_record::{Metric, TermKind};
+use iotomy_record::{Metric, Race, Term, TermKind};
 use support::races::{FinishedRace, raced, racing, sleeper, term};
-use support::{IOTOMY, Need, bare, bpf, has, skip};
+use support::{IOTOMY, Need, bare, bpf, doubled_until, has, skip};
 
 /// dd that reads `count` blocks of 4 MiB of the zero device, which takes a hundred times as long as what
 /// dd and its observer do beside it, and writes them to the null device, which takes no time.
@@ -17,51 +17,73 @@ fn dd(count: u32) -> String {
 /// The wall time is that of the timed runs, which nobody watched: what the calls are said to take in
 /// the traced run has to fit it, and the shortest runs are those to which other work of the machine, or of
 /// its host, added least. A millisecond a call is far above what it adds to one, as long as who sleeps
-/// runs at once when it wakes: for that it has a real-time priority.
+/// runs at once when it wakes: for that it has a real-time priority. Whether it did is a matter of the machine: with
+/// more calls, what was added once weighs less.
 #[test]
-fn a_thousand_more_calls_have_nine_tenths_of_the_untraced_wall_time() {
+fn more_calls_have_nine_tenths_of_the_untraced_wall_time() {
     if !bpf() || !has("chrt") {
         return;
     }
     if !bare("chrt", &["-f", "1", "true"]).status().unwrap().success() {
         return skip(Need::Machine, "no real-time priority is to be had here");
     }
-    let folder = tempfile::tempdir().unwrap();
-    for (name, times) in [("few", 10), ("many", 1_010)] {
-        sleeper(folder.path(), name, times, 1_000_000);
-    }
-    let options = ["-w", "0", "-r", "5", "chrt -f 1 ./few", "chrt -f 1 ./many"];
-    let output = racing(&folder, &options).output().unwrap();
-    let race = FinishedRace::from_output(output, folder).record();
-    let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall).unwrap();
-    let [a, b] = [0, 1].map(|at| race.contenders[at].wall.median_ns.round() as i64);
-    assert_eq!(wall.delta_ns, b - a);
-    assert!(wall.delta_ns >= 1_000_000_000, "{wall:#?}");
-    let mine: Vec<_> = wall.terms.iter().filter(|term| term.name == "nanosleep").collect();
-    let calls = mine.iter().find(|term| term.kind == TermKind::Syscall).unwrap();
-    assert_eq!((calls.calls_base, calls.calls_other), (10, 1_010));
-    let mine: i64 = mine.iter().map(|term| term.delta_ns).sum();
-    let [few, many] = [0, 1].map(|at| race.contenders[at].wall.min_ns.round() as i64);
-    assert!(mine * 10 >= (many - few) * 9, "{few} {many} {wall:#?}");
-    let terms: i64 = wall.terms.iter().map(|term| term.delta_ns).sum();
-    assert_eq!(terms + wall.residual_ns, wall.delta_ns);
+    let with_more = |more: u32| {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, times) in [("few", 10), ("many", 10 + more)] {
+            sleeper(folder.path(), name, times, 1_000_000);
+        }
+        let options = ["-w", "0", "-r", "3", "chrt -f 1 ./few", "chrt -f 1 ./many"];
+        let output = racing(&folder, &options).output().unwrap();
+        let race = FinishedRace::from_output(output, folder).record();
+        let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall).unwrap();
+        let [a, b] = [0, 1].map(|at| race.contenders[at].wall.median_ns.round() as i64);
+        assert_eq!(wall.delta_ns, b - a);
+        let mine = || wall.terms.iter().filter(|term| term.name == "nanosleep");
+        let calls = mine().find(|term| term.kind == TermKind::Syscall).unwrap();
+        assert_eq!((calls.calls_base, calls.calls_other), (10, u64::from(more) + 10));
+        let blocked = mine().find(|term| term.kind == TermKind::Blocked).unwrap();
+        assert_eq!(
+            [blocked.base_ns, blocked.other_ns],
+            [0, 1].map(|at| blocked_in(&race, at, "nanosleep"))
+        );
+        let terms: i64 = wall.terms.iter().map(|term| term.delta_ns).sum();
+        assert_eq!(terms + wall.residual_ns, wall.delta_ns);
+        let mine: i64 = mine().map(|term| term.delta_ns).sum();
+        let [few, many] = [0, 1].map(|at| race.contenders[at].wall.min_ns.round() as i64);
+        (mine, many - few)
+    };
+    let fits = |(mine, all): &(i64, i64)| mine * 10 >= all * 9 && all * 10 >= mine * 9;
+    doubled_until(125, fits, with_more);
+}
+
+/// The blocked time in a call, as the trace of a contender has it.
+fn blocked_in(race: &Race, contender: usize, call: &str) -> i64 {
+    let trace = race.contenders[contender].trace.as_ref().unwrap();
+    let rows = trace.calls.iter().filter(|row| row.syscall == call);
+    rows.map(|row| row.blocked_ns.unwrap().cast_signed()).sum()
 }
 
 #[test]
-fn a_thousand_more_calls_have_the_difference() {
+fn more_calls_have_the_difference() {
     if !bpf() || !has("dd") {
         return;
     }
-    let race = raced(&["-r", "12", &dd(10), &dd(1_010)]).record();
-    // On a CPU, what others do to the machine moves no time between terms.
-    let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
-    let read = cpu.terms.iter().find(|term| term.name == "read").unwrap();
-    assert_eq!(read.calls_other - read.calls_base, 1_000);
-    let explained: i64 = cpu.terms.iter().map(|term| term.delta_ns).sum();
-    assert!(read.delta_ns * 10 >= explained * 9, "{cpu:#?}");
-    assert_eq!(cpu.terms[0].name, "read");
-    let wall = term(&race, TermKind::Syscall, "read").unwrap();
-    assert_eq!(wall.delta_ns, read.delta_ns);
+    // On a CPU, what others do to the machine moves little time between terms, and less with more calls.
+    let has_it = |race: &Race| {
+        let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
+        let read = cpu.terms.iter().find(|term| term.name == "read").unwrap();
+        let explained: i64 = cpu.terms.iter().map(|term| term.delta_ns).sum();
+        read.delta_ns * 10 >= explained * 9 && cpu.terms[0].name == "read"
+    };
+    doubled_until(250, has_it, |more| {
+        let race = raced(&["-r", "2", &dd(10), &dd(10 + more)]).record();
+        let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
+        let read = cpu.terms.iter().find(|term| term.name == "read").unwrap();
+        assert_eq!(read.calls_other - read.calls_base, u64::from(more));
+        let wall = term(&race, TermKind::Syscall, "read").unwrap();
+        assert_eq!(wall.delta_ns, read.delta_ns);
+        race
+    });
 }
 
 #[test]
@@ -69,12 +91,24 @@ fn a_longer_sleep_is_time_asleep() {
     if !bpf() {
         return;
     }
-    let race = raced(&["-r", "2", "sleep 0.02", "sleep 1.02"]).record();
-    let slept =
-        race.attributions[0].terms.iter().find(|term| term.kind == TermKind::Blocked).unwrap();
+    // What holds a sleeper up before its sleep or after it is a matter of the machine: a longer sleep has less of it.
+    let slept = |race: &Race| -> Term {
+        let mut terms = race.attributions[0].terms.iter();
+        terms.find(|term| term.kind == TermKind::Blocked).unwrap().clone()
+    };
+    let is_asleep = |(race, longer): &(Race, f64)| {
+        let share = slept(race).delta_ns as f64 / (longer * 1e9);
+        (0.8..1.2).contains(&share)
+    };
+    let (race, _) = doubled_until(1, is_asleep, |halves| {
+        let longer = f64::from(halves) / 2.0;
+        let race = raced(&["-r", "2", "sleep 0.02", &format!("sleep {}", longer + 0.02)]).record();
+        (race, longer)
+    });
+    let slept = slept(&race);
     assert!(slept.name.contains("nanosleep"), "{slept:?}");
-    // What holds a sleeper up, a host that is busy above all, is far below that.
-    assert!((800_000_000..1_200_000_000).contains(&slept.delta_ns), "{slept:?}");
+    let asleep = [0, 1].map(|at| blocked_in(&race, at, &slept.name));
+    assert_eq!([slept.base_ns, slept.other_ns], asleep);
     let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
     assert!(cpu.terms.iter().all(|term| term.kind != TermKind::Blocked));
 }
@@ -175,6 +209,8 @@ fn a_denied_call_drives_a_program_down_its_other_way() {
         let (made, failed) = calls(1, "copy_file_range");
         assert!(made > 0 && made == failed);
         assert!(calls(1, "write").0 > 0 || calls(1, "sendfile").0 > 0);
+    } else {
+        skip(Need::Machine, "this cp makes no copy_file_range");
     }
 }
 

@@ -4,13 +4,13 @@ use crate::support;
 
 use std::fs;
 
-use iotomy_record::{Call, Metric, Race, RaceVerdict};
-use support::iotomy;
-use support::races::raced;
+use iotomy_record::{Call, Comparison, Metric, Race, RaceVerdict};
+use support::races::{FinishedRace, raced};
+use support::{doubled_until, iotomy};
 
 const QUICK: [&str; 3] = ["--no-trace", "-w", "0"];
 
-fn quick(options: &[&str]) -> support::races::FinishedRace {
+fn quick(options: &[&str]) -> FinishedRace {
     raced(&[&QUICK[..], options].concat())
 }
 
@@ -20,18 +20,30 @@ fn wall(race: &Race) -> &iotomy_record::Comparison {
 
 #[test]
 fn who_sleeps_longer_is_slower_and_it_is_said() {
-    // So far apart that no machine is too busy to tell.
-    let raced = quick(&["sleep 0.5", "sleep 0.01"]);
-    let race = raced.record();
-    assert_eq!(wall(&race).verdict, RaceVerdict::Faster);
+    // On a busy machine it takes sleeps that are further apart to tell.
+    let is_told = |(_, race): &(FinishedRace, Race)| wall(race).verdict == RaceVerdict::Faster;
+    let (raced, race) = doubled_until(1, is_told, |quarters| {
+        let longer = format!("sleep {}", 0.25 * f64::from(quarters));
+        let raced = quick(&["--max-time", "60", &longer, "sleep 0.01"]);
+        let race = raced.record();
+        (raced, race)
+    });
     assert!(wall(&race).ci95[1] < 1.0);
     assert!(raced.stdout().contains("B is "), "{}", raced.stdout());
     assert!(raced.stdout().contains("× as fast as A"), "{}", raced.stdout());
     assert!(raced.stderr().is_empty(), "{}", raced.stderr());
-    let race = quick(&["sleep 0.01", "sleep 0.5", "sleep 0.51"]).record();
-    let verdicts: Vec<_> = race.comparisons.iter().filter(|f| f.metric == Metric::Wall).collect();
-    assert_eq!(verdicts.len(), 2);
-    assert!(verdicts.iter().all(|f| f.base == "A" && f.verdict == RaceVerdict::Slower));
+    let walls = |race: &Race| -> Vec<Comparison> {
+        let walls = race.comparisons.iter().filter(|found| found.metric == Metric::Wall);
+        walls.cloned().collect()
+    };
+    let are_told = |race: &Race| walls(race).iter().all(|f| f.verdict == RaceVerdict::Slower);
+    let race = doubled_until(1, are_told, |quarters| {
+        let [second, third] = [0.0, 0.01].map(|more| 0.25 * f64::from(quarters) + more);
+        let [second, third] = [second, third].map(|seconds| format!("sleep {seconds}"));
+        quick(&["--max-time", "60", "sleep 0.01", &second, &third]).record()
+    });
+    assert_eq!(walls(&race).len(), 2);
+    assert!(walls(&race).iter().all(|found| found.base == "A"));
     assert_eq!(race.plan.shared_error, Some(0.05));
     let few = quick(&["-r", "2", "true", "true", "true", "true"]);
     let said = few.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -71,8 +83,12 @@ fn as_many_runs_are_made_as_asked_for_in_mirrored_order() {
 #[test]
 fn a_few_runs_that_lie_far_apart_are_decided_and_fewer_say_how_many_it_takes() {
     for runs in ["4", "5", "7"] {
-        let race = quick(&["-r", runs, "sleep 0.01", "sleep 0.4"]).record();
-        assert_eq!(wall(&race).verdict, RaceVerdict::Slower, "{runs}: {:?}", wall(&race));
+        // On a busy machine it takes sleeps that are further apart.
+        let is_told = |race: &Race| wall(race).verdict == RaceVerdict::Slower;
+        doubled_until(1, is_told, |fifths| {
+            let longer = format!("sleep {}", f64::from(fifths) / 5.0);
+            quick(&["-r", runs, "sleep 0.01", &longer]).record()
+        });
     }
     let raced = quick(&["-r", "3", "sleep 0.01", "sleep 0.4"]);
     assert_eq!(wall(&raced.record()).verdict, RaceVerdict::Undecided);

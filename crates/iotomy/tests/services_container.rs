@@ -9,7 +9,7 @@ use std::process::Command;
 
 use support::cgroups::unique;
 use support::servers::{Client, Sockets, ended, free_port, successes};
-use support::{Need, Tracing, bpf, has, root, skip, until, until_watching};
+use support::{Need, Tracing, bpf, has_server, root, skip, until, until_watching};
 
 const REQUESTS: usize = 12;
 
@@ -83,7 +83,8 @@ fn podman(arguments: &[&str]) -> Command {
 
 #[test]
 fn requests_of_a_container_are_those_of_its_clients() {
-    if !bpf() || !root() || !["podman", "runc", "busybox"].iter().all(|program| has(program)) {
+    if !bpf() || !root() || !["podman", "runc", "busybox"].iter().all(|program| has_server(program))
+    {
         return;
     }
     let (folder, port) = (tempfile::tempdir().unwrap(), free_port());

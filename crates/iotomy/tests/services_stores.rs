@@ -13,7 +13,7 @@ use nix::unistd::User;
 use support::servers::{
     Client, Server, Sockets, ended, free_port, successes, until_quiet, watched,
 };
-use support::{Need, bpf, children, has, root, skip, until};
+use support::{Need, bpf, children, has, has_server, root, skip, until};
 
 const CLIENTS: usize = 3;
 const ROUNDS: usize = 100;
@@ -41,7 +41,7 @@ fn redis_commands(text: &str, name: &str) -> u64 {
 
 #[test]
 fn commands_and_bytes_of_redis_are_those_of_its_own_statistics() {
-    if !bpf() || !has("redis-server") {
+    if !bpf() || !has_server("redis-server") {
         return;
     }
     let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
@@ -91,7 +91,7 @@ fn memcached_figure(text: &str, name: &str) -> u64 {
 
 #[test]
 fn commands_and_bytes_of_memcached_are_those_of_its_own_statistics() {
-    if !bpf() || !has("memcached") {
+    if !bpf() || !has_server("memcached") {
         return;
     }
     let port = free_port();
@@ -144,7 +144,7 @@ impl Postgres {
         let programs = programs.filter(|bin| bin.join("postgres").is_file()).max();
         let user = User::from_name("postgres").unwrap();
         let (Some(programs), Some(user)) = (programs, user) else {
-            skip(Need::Programs, "there is no PostgreSQL");
+            skip(Need::Servers, "there is no PostgreSQL");
             return None;
         };
         // Its socket's path must be short, and its user must be able to go there.

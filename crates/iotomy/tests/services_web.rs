@@ -10,7 +10,7 @@ use std::process::Command;
 
 use support::cgroups::{OwnCgroup, hierarchies, unique};
 use support::servers::{Client, Server, Sockets, ended, free_port, lines, successes, watched};
-use support::{Need, bpf, has, root, skip};
+use support::{Need, bpf, has_server, root, skip};
 
 const CLIENTS: usize = 3;
 const ROUNDS: usize = 50;
@@ -43,7 +43,7 @@ fn nginx_requests(status: &str) -> u64 {
 
 #[test]
 fn requests_and_bytes_of_nginx_are_those_of_its_status_and_log() {
-    if !bpf() || !root() || !has("nginx") {
+    if !bpf() || !root() || !has_server("nginx") {
         return;
     }
     let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
@@ -165,7 +165,7 @@ fn link(folder: &Path, program: &Path) -> (PathBuf, String) {
 
 #[test]
 fn requests_of_a_server_in_go_are_those_that_it_counts() {
-    if !bpf() || !root() || !has("go") {
+    if !bpf() || !root() || !has_server("go") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn requests_of_a_server_in_go_are_those_that_it_counts() {
 
 #[test]
 fn requests_of_a_server_in_node_are_those_that_it_counts() {
-    if !bpf() || !root() || !has("node") {
+    if !bpf() || !root() || !has_server("node") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -80,6 +80,7 @@ mod trace_images;
 mod trace_interval_connections;
 mod trace_interval_rings;
 mod trace_intervals;
+mod trace_ledger;
 mod trace_left_running;
 mod trace_live;
 mod trace_live_ends;

@@ -9,8 +9,12 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use support::{
     BackgroundProcess, Need, Traced, Tracing, Watching, bare, bpf, count, count_of, doubled_until,
-    each_observer, has, iotomy, program, root, skip, state, status, until, until_watching,
+    each_observer, has, iotomy, is_polling, perl_with_threads, program, root, skip, state, status,
+    until, until_watching,
 };
+
+/// Rows for all that others may begin on this machine while its CPUs are theirs.
+const ROWS: &str = "1000000";
 
 /// Threads blocked in a read; upon a line, 23 calls each, a child with 7, and the end upon another.
 const THREADS: &str = r#"
@@ -21,17 +25,6 @@ const THREADS: &str = r#"
     if (!fork) { getppid for 1..7; exit } wait;
     print "done\n"; <STDIN>;
 "#;
-
-fn perl_with_threads() -> bool {
-    if !has("perl") {
-        return false;
-    }
-    let there = bare("perl", &["-Mthreads", "-e", "1"]).stderr(Stdio::null()).status().unwrap();
-    if !there.success() {
-        skip(Need::Programs, "this perl has no threads");
-    }
-    there.success()
-}
 
 fn attach(observer: &str, options: &[&str], pid: u32) -> Watching {
     let pid_text = pid.to_string();
@@ -322,7 +315,7 @@ fn the_machine_is_watched_but_for_iotomy_itself() {
     }
     let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
     let (mut before, _) = BackgroundProcess::ready(&["perl", "-e", asks]);
-    let watching = Tracing::new("bpf", &["-a"], &[]).start();
+    let watching = Tracing::new("bpf", &["-a", "--max-rows", ROWS], &[]).start();
     until_watching(&watching, "bpf", 0);
     before.say("\n");
     assert_eq!(before.line(), "done");
@@ -353,8 +346,11 @@ fn a_watch_of_the_machine_ends_after_its_duration() {
     let (_before, _) = BackgroundProcess::ready(&["sh", "-c", "echo ready; read never"]);
     let watch = |halves: u32| {
         let (began, seconds) = (Instant::now(), f64::from(halves) / 2.0);
-        let traced = Tracing::new("bpf", &["-a", "-d", &seconds.to_string()], &[]).start();
-        until_watching(&traced, "bpf", 0);
+        let words = ["-a", "--max-rows", ROWS, "-d", &seconds.to_string()];
+        let traced = Tracing::new("bpf", &words, &[]).start();
+        until("it watches or is over", || {
+            (is_polling(traced.pid()) || state(traced.pid()) == Some('Z')).then_some(())
+        });
         let mut after = bare(path.to_str().unwrap(), &[]).stdin(Stdio::piped()).spawn().unwrap();
         let traced = traced.end();
         assert!(began.elapsed().as_secs_f64() >= seconds);
@@ -380,7 +376,7 @@ fn a_process_that_ended_before_a_watch_of_the_machine_is_no_part_of_it() {
     let mut ended = bare("true", &[]).spawn().unwrap();
     let pid = ended.id();
     until("it has ended", || (state(pid) == Some('Z')).then_some(()));
-    let watching = Tracing::new("bpf", &["-a"], &[]).start();
+    let watching = Tracing::new("bpf", &["-a", "--max-rows", ROWS], &[]).start();
     until_watching(&watching, "bpf", 0);
     ended.wait().unwrap();
     watching.signal(Signal::SIGINT);
@@ -400,8 +396,7 @@ fn nothing_is_lost_of_a_machine_on_which_processes_end_as_its_watch_begins() {
         [(); 3].map(|()| BackgroundProcess::ready(&["nice", "-n", "19", "sh", "-c", endless]));
     // One in eight of such watches met a thread between its last moments, before that was mended.
     for _ in 0..20 {
-        // Rows for all that may begin while this machine's CPUs are others'.
-        let options = ["-a", "-d", "0.03", "--max-rows", "1000000"];
+        let options = ["-a", "-d", "0.03", "--max-rows", ROWS];
         let record = Tracing::new("bpf", &options, &[]).start().end().record();
         assert_eq!(record.observer.lost_events, 0);
     }

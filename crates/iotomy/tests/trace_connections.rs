@@ -221,7 +221,7 @@ fn remote_addresses_have_the_names_that_the_system_knows() {
     let known = std::process::Command::new("getent").args(["hosts", "127.0.0.1"]).output();
     let known = known.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let Some(name) = known.unwrap_or_default().split_whitespace().nth(1).map(str::to_owned) else {
-        return support::skip(support::Need::Programs, "getent knows no name of 127.0.0.1");
+        return support::skip(support::Need::Machine, "getent knows no name of 127.0.0.1");
     };
     if !has("python3") {
         return;
@@ -327,7 +327,7 @@ fn addresses_of_peers(observer: &str) {
     let words = [&["python3", "-c", script][..], &addresses].concat();
     let traced = traced(observer, &["--by", "peer", "--call", "sendto"], &words);
     if traced.code() == 9 {
-        return support::skip(support::Need::Programs, "there is no IPv6");
+        return support::skip(support::Need::Machine, "there is no IPv6");
     }
     let record = traced.record();
     for address in addresses {

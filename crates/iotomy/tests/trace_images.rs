@@ -9,7 +9,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 
 use iotomy_record::{Process, Trace};
-use support::{BackgroundProcess, children, each_observer, has, iotomy, program, traced, until};
+use support::{
+    BackgroundProcess, children, each_observer, glimpse, has, iotomy, program, traced, until,
+};
 
 const LOOP: &str = "i=0; while [ $i -lt 120 ]; do /bin/true; i=$((i+1)); done";
 
@@ -77,8 +79,8 @@ fn a_process_is_called_by_the_link_it_was_started_by() {
         assert_eq!(run.processes[0].binary, binary, "{observer}");
 
         let (mut process, _) = BackgroundProcess::ready(&words);
-        let pid = process.pid().to_string();
-        let attached = traced(observer, &["-p", &pid, "-d", "0.2"], &[]);
+        let pid = process.pid();
+        let attached = glimpse(observer, pid, &[]);
         let record = attached.record();
         let found = &record.processes[0];
         assert_eq!((&*found.exec, found.name()), (binary, "waits-for-a-line"), "{observer}");
@@ -115,8 +117,7 @@ fn children_made_before_the_watch_are_said_not_to_be_watched_with_only() {
             let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
             (name == "sleep\n").then_some(())
         });
-        let pid = shell.pid().to_string();
-        let attached = traced(observer, &["-p", &pid, "--only", "-d", "0.2"], &[]);
+        let attached = glimpse(observer, shell.pid(), &["--only"]);
         let record = attached.record();
         let unwatched: Vec<_> =
             record.unwatched_children.iter().map(|one| (one.pid, &*one.exec)).collect();

@@ -41,7 +41,7 @@ fn q_ends_the_watch_of_a_process() {
         ));
         session.until_shown("getppid");
         session.press("q");
-        until("the record is there", || session.file("record.json").exists().then_some(()));
+        session.until("the record is there", || session.file("record.json").exists().then_some(()));
         let record = iotomy_record::store::load_trace(session.file("record.json")).unwrap();
         assert!(support::count(&record, "getppid") > 0, "{observer}");
         let seen = session.end(0);
@@ -96,7 +96,7 @@ fn the_terminal_is_restored_when_iotomy_is_killed() {
         );
         let session = Session::start(&line);
         session.until_shown("[calls]");
-        let command = until("the command is there", || {
+        let command = session.until("the command is there", || {
             fs::read_to_string(session.file("command")).ok()?.trim().parse().ok()
         });
         let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
@@ -146,17 +146,17 @@ fn a_shell_stops_and_continues_the_view_with_its_command() {
             "stty -g > first; {IOTOMY} trace --live --observer {observer} {BUSY}\n"
         ));
         // What was typed is shown, too: in the view it comes behind its beginning.
-        until("the command is watched", || {
+        session.until("the command is watched", || {
             let seen = session.seen();
             seen.split_once(ENTERED).is_some_and(|(_, view)| view.contains("getppid")).then_some(())
         });
         session.press("\x1a");
         session.until_shown("Stopped");
         session.press("stty -g > stopped\n");
-        until("it is written", || session.file("stopped").exists().then_some(()));
+        session.until("it is written", || session.file("stopped").exists().then_some(()));
         let views = session.seen().matches(ENTERED).count();
         session.press("fg\n");
-        until("the view is back", || {
+        session.until("the view is back", || {
             (session.seen().matches(ENTERED).count() > views).then_some(())
         });
         session.press("\x03");

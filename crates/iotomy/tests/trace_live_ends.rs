@@ -46,7 +46,7 @@ fn a_view_of_the_machine_has_calls_files_and_processes_and_ends_with_a_record() 
     session.press("/perl\r\x0c");
     session.until_shown(&format!("({})", subject.pid()));
     session.press("q");
-    until("the record is there", || session.file("record.json").exists().then_some(()));
+    session.until("the record is there", || session.file("record.json").exists().then_some(()));
     let record = iotomy_record::store::load_trace(session.file("record.json")).unwrap();
     assert!(count(&record, "getppid") > 0 && record.command.is_empty());
     let seen = session.end(0);
@@ -176,7 +176,7 @@ fn a_terminal_of_any_size_shows_what_it_has_room_for() {
     ] {
         let before = session.seen().len();
         session.resize(columns, rows);
-        until(&format!("{columns} by {rows} is shown"), || {
+        session.until(&format!("{columns} by {rows} is shown"), || {
             // What was not whole when it was looked at may be longer or shorter by now.
             let seen = session.seen();
             seen.get(before..).unwrap_or(&seen).contains(shown).then_some(())

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use iotomy_record::store::load_trace;
 use iotomy_record::{Role, Socket};
 use support::sessions::{LEFT, Session, tools};
-use support::{BackgroundProcess, IOTOMY, bare, bpf, each_observer, has, until};
+use support::{BackgroundProcess, IOTOMY, bare, bpf, each_observer, has};
 
 /// Echoes itself five bytes for each three, by three connections of its own host, without end; its port.
 const ECHO: &str = r#"
@@ -32,7 +32,7 @@ const ECHO: &str = r#"
 "#;
 
 fn until_record(session: &Session) -> PathBuf {
-    until("a record is there", || {
+    session.until("a record is there", || {
         let files = fs::read_dir(session.file(".")).unwrap().map(|entry| entry.unwrap().path());
         let mut records = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
         // It is written in one piece; until then it may be empty.
@@ -71,14 +71,14 @@ fn peers_open(observer: &str) {
     let before = session.seen().len();
     // Its process opens to its calls, with their tails.
     session.press("\r\x0c");
-    until("it is open", || {
+    session.until("it is open", || {
         let seen = session.seen();
         let after = seen.get(before..)?;
         (after.contains(&name) && after.contains("[calls]") && after.contains("p99.9"))
             .then_some(())
     });
     session.press("q");
-    until("the view is left", || session.seen().contains(LEFT).then_some(()));
+    session.until("the view is left", || session.seen().contains(LEFT).then_some(()));
     let record = load_trace(&saved).unwrap();
     let shown = bare(IOTOMY, &["show", saved.to_str().unwrap()]).output().unwrap();
     session.end(0);
@@ -126,7 +126,7 @@ fn a_process_and_its_peer_may_end_while_they_are_open() {
     session.until_shown("small");
     session.resize(60, 10);
     session.press("\x1b\x0c");
-    until("all peers are back", || {
+    session.until("all peers are back", || {
         let seen = session.seen();
         let (_, after) = seen.rsplit_once("small")?;
         (after.contains("[peers]") && after.contains("127.0.0.1")).then_some(())
@@ -178,9 +178,9 @@ fn connections_are_shown_and_saved_with_what_came_of_them() {
     session.press("s");
     let saved = until_record(&session);
     session.press("q");
-    until("the view is left", || session.seen().contains(LEFT).then_some(()));
+    session.until("the view is left", || session.seen().contains(LEFT).then_some(()));
     let whole = session.file("whole");
-    until("the record is written", || load_trace(&whole).ok().map(drop));
+    session.until("the record is written", || load_trace(&whole).ok().map(drop));
     let shown = bare(IOTOMY, &["show", saved.to_str().unwrap()]).output().unwrap();
     let records = [load_trace(&saved).unwrap(), load_trace(&whole).unwrap()];
     session.end(0);

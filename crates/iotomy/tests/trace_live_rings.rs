@@ -4,7 +4,7 @@ use crate::support;
 
 use iotomy_record::store::load_trace;
 use support::sessions::{LEFT, Session, tools};
-use support::{BackgroundProcess, IOTOMY, Need, bare, bpf, has, rings, skip, until};
+use support::{BackgroundProcess, IOTOMY, Need, bare, bpf, has, rings, skip};
 
 /// Upon a line, submits as many nops as it says.
 const NOPS: &str = r"
@@ -40,13 +40,13 @@ fn ring_operations_are_shown_and_saved() {
     // The process has them, too.
     let before = session.seen().len();
     session.press("3\r\x0c");
-    until("it is open", || {
+    session.until("it is open", || {
         let seen = session.seen();
         let after = seen.get(before..)?;
         (after.contains("[calls]") && after.contains("rings")).then_some(())
     });
     session.press("s");
-    let saved = until("a record is there", || {
+    let saved = session.until("a record is there", || {
         let files = std::fs::read_dir(session.file(".")).unwrap().map(|one| one.unwrap().path());
         let mut records = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
         records.find(|path| load_trace(path).is_ok())
@@ -54,9 +54,9 @@ fn ring_operations_are_shown_and_saved() {
     subject.say("19\n");
     assert_eq!(subject.line(), "done");
     session.press("q");
-    until("the view is left", || session.seen().contains(LEFT).then_some(()));
+    session.until("the view is left", || session.seen().contains(LEFT).then_some(()));
     let whole = session.file("whole");
-    until("the record is written", || load_trace(&whole).ok().map(drop));
+    session.until("the record is written", || load_trace(&whole).ok().map(drop));
     let shown = bare(IOTOMY, &["show", saved.to_str().unwrap()]).output().unwrap();
     let records = [(load_trace(&saved).unwrap(), 23), (load_trace(&whole).unwrap(), 42)];
     session.end(0);

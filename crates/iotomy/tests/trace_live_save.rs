@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use iotomy_record::store::load_trace;
 use support::sessions::{BUSY, LEFT, Session, tools};
-use support::{BackgroundProcess, IOTOMY, bare, count, each_observer, until};
+use support::{BackgroundProcess, IOTOMY, bare, count, each_observer};
 
 /// A process that makes calls without end.
 fn busy() -> BackgroundProcess {
@@ -39,10 +39,10 @@ fn s_saves_a_record_that_the_other_verbs_read_and_a_second_one_beside_it() {
             // Both in one second, or in two: each has a file of its own.
             session.press("ss\x0c");
             session.until_shown("saved iotomy-");
-            until("there are two", || (saved(&session).len() == 2).then_some(()));
+            session.until("there are two", || (saved(&session).len() == 2).then_some(()));
             let files = saved(&session);
             session.press("q");
-            until("the view is left", || session.seen().contains(LEFT).then_some(()));
+            session.until("the view is left", || session.seen().contains(LEFT).then_some(()));
             let record = load_trace(&files[0]).unwrap();
             assert!(count(&record, "getppid") > 0, "{observer}: {record:?}");
             assert_eq!(record.observer.name, observer);
@@ -114,14 +114,14 @@ fn enter_opens_a_process_and_escape_closes_it() {
         session.until_shown("getppid");
         session.press("3\r\x0c");
         let name = format!("perl ({})", subject.pid());
-        until("it is open", || {
+        session.until("it is open", || {
             let seen = session.seen();
             let after = seen.split_once(&name)?.1;
             after.contains("[calls]").then_some(())
         });
         let before = session.seen().len();
         session.press("\x1b\x0c");
-        until("it is closed", || {
+        session.until("it is closed", || {
             session.seen().get(before..).unwrap_or_default().contains("[processes]").then_some(())
         });
         session.press("q");

@@ -7,7 +7,7 @@ use std::fs;
 use iotomy_record::Exit;
 use iotomy_record::store::load_trace;
 use support::sessions::{LEFT, Session, tools};
-use support::{BackgroundProcess, IOTOMY, each_observer, until};
+use support::{BackgroundProcess, IOTOMY, each_observer};
 
 /// For each line, a call that fails.
 const ASKS: &str = "$| = 1; print qq(on\n); while (<STDIN>) { rmdir '/nope' }";
@@ -34,9 +34,9 @@ fn of_a_running_process_the_view_closes_with_the_call_and_the_status_tells() {
         session.until_shown("read");
         assert!(!session.seen().contains(LEFT));
         subject.say("\n");
-        until("the view is left", || session.seen().contains(LEFT).then_some(()));
+        session.until("the view is left", || session.seen().contains(LEFT).then_some(()));
         let whole = session.file("whole");
-        let record = until("the record is written", || load_trace(&whole).ok());
+        let record = session.until("the record is written", || load_trace(&whole).ok());
         let end = record.ended_by.unwrap();
         assert_eq!((&*end.call.syscall, end.call.path.as_deref()), ("rmdir", Some("/nope")));
         assert_eq!(end.call.pid, subject.pid());
@@ -80,7 +80,7 @@ fn a_command_runs_on_when_a_call_has_ended_the_watch() {
         session.until_shown(LEFT);
         fs::write(session.file("end"), "").unwrap();
         let whole = session.file("whole");
-        let record = until("the record is written", || load_trace(&whole).ok());
+        let record = session.until("the record is written", || load_trace(&whole).ok());
         assert_eq!(record.exit, Some(Exit::Code(7)));
         assert_eq!(record.ended_by.map(|end| end.call.syscall).as_deref(), Some("rmdir"));
         session.press("\x0c");

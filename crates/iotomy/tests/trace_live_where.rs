@@ -7,7 +7,7 @@ use std::fs;
 
 use iotomy_record::store::load_trace;
 use support::sessions::{LEFT, Session, tools};
-use support::{BackgroundProcess, IOTOMY, each_observer, until};
+use support::{BackgroundProcess, IOTOMY, each_observer};
 
 /// Makes short and long writes without end.
 const WRITES: &str = r#"
@@ -29,7 +29,7 @@ fn only_the_calls_for_which_the_condition_holds_are_shown_and_saved() {
         ));
         session.until_shown("write");
         session.press("s");
-        let saved = until("a record is there", || {
+        let saved = session.until("a record is there", || {
             let entries = fs::read_dir(session.file(".")).unwrap().map(|entry| entry.unwrap());
             let mut paths = entries.map(|entry| entry.path());
             paths.find(|path| {
@@ -37,9 +37,9 @@ fn only_the_calls_for_which_the_condition_holds_are_shown_and_saved() {
             })
         });
         session.press("q");
-        until("the view is left", || session.seen().contains(LEFT).then_some(()));
+        session.until("the view is left", || session.seen().contains(LEFT).then_some(()));
         let whole = session.file("whole");
-        until("the record is written", || load_trace(&whole).ok().map(drop));
+        session.until("the record is written", || load_trace(&whole).ok().map(drop));
         let records = [load_trace(&saved).unwrap(), load_trace(&whole).unwrap()];
         let seen = session.end(0);
         for record in &records {

@@ -5,15 +5,15 @@ use crate::support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use iotomy_record::Trace;
 use nix::sys::signal::Signal;
 use support::cgroups::{OwnCgroup, hierarchies, unique};
 use support::{
-    BackgroundProcess, Need, Tracing, Watching, bare, bpf, children, doubled_until, each_observer,
-    has, iotomy, polls, root, skip, until, until_watching,
+    BackgroundProcess, Need, Tracing, Watching, bare, bpf, children, copy_of_program,
+    doubled_until, each_observer, has, iotomy, root, skip, until, until_polling, until_watching,
 };
 
 /// On each line: as many calls as it says.
@@ -45,10 +45,7 @@ trait Rounds {
 
 fn watching(observer: &str, options: &[&str]) -> Watching {
     let watching = Tracing::new(observer, options, &[]).start();
-    until("it watches", || {
-        let call = fs::read_to_string(format!("/proc/{}/syscall", watching.pid())).ok()?;
-        polls(&call).then_some(())
-    });
+    until_polling(watching.pid());
     watching
 }
 
@@ -140,14 +137,6 @@ fn several_processes_are_watched_to_the_last_one_s_end() {
     });
 }
 
-fn perl_as(folder: &Path, name: &str) -> PathBuf {
-    let perl =
-        iotomy_sys::launch::find_program("perl".as_ref(), std::env::var_os("PATH").as_deref());
-    let file = folder.join(name);
-    fs::copy(fs::canonicalize(perl.unwrap()).unwrap(), &file).unwrap();
-    file
-}
-
 #[test]
 fn processes_of_a_name_are_watched_those_that_start_later_too() {
     if !bpf() || !has("perl") {
@@ -157,7 +146,10 @@ fn processes_of_a_name_are_watched_those_that_start_later_too() {
     // The kernel keeps 15 characters of this; the file has all.
     let name = unique("named");
     let long = format!("{name}-and-more-than-that");
-    let files = [perl_as(folder.path(), &name), perl_as(folder.path(), &long)];
+    let files = [
+        copy_of_program("perl", folder.path(), &name),
+        copy_of_program("perl", folder.path(), &long),
+    ];
     let link = folder.path().join("linked");
     symlink(&files[1], &link).unwrap();
     let run = |file: &Path| BackgroundProcess::ready(&[file.to_str().unwrap(), "-e", COUNTS]).0;
@@ -344,7 +336,7 @@ fn a_storm_of_processes_of_a_name_is_counted_or_said_to_be_lost() {
     "#;
     let folder = tempfile::tempdir().unwrap();
     let name = unique("storm");
-    let file = perl_as(folder.path(), &name);
+    let file = copy_of_program("perl", folder.path(), &name);
     for (rows, is_enough) in [("65536", true), ("100", false)] {
         let mut storm = BackgroundProcess::ready(&[file.to_str().unwrap(), "-e", STORM]).0;
         let watched = watching("bpf", &["--name", &name, "--max-rows", rows]);

@@ -22,30 +22,19 @@ fn the_slowest_are_kept_and_no_others() {
             // A sleep lasts no less than it was asked to; late, it may pass another.
             assert!(*wall >= ms * 1_000_000, "{walls:?}");
         }
-        // Of all that were counted, as many are in the buckets from the least of these on.
-        let times = &record.calls.iter().find(|call| call.calls >= 100).unwrap().wall_times;
-        let longer: u64 = times
-            .buckets()
-            .iter()
-            .scan(0, |seen, (_, count)| {
-                let before = *seen;
-                *seen += count;
-                Some((before, *count))
-            })
-            .filter(|(before, _)| times.total() - before <= 7)
-            .map(|(_, count)| count)
-            .sum();
-        assert!(longer <= 7, "{longer}");
+        // The longest of all that were counted is the first.
+        let longest = record.calls.iter().map(|call| call.max_ns).max();
+        assert_eq!(longest, walls.first().copied());
         for call in &record.slowest {
             assert_eq!((call.returned, &call.error), (0, &None));
             assert_eq!(call.thread, "perl", "{call:?}");
             assert_eq!(call.tid, call.pid);
             assert!(call.start_ns + call.wall_ns <= record.wall_ns + 1_000_000_000, "{call:?}");
             assert!(call.arguments.len() >= 5, "{call:?}");
-            if observer == "bpf" {
-                assert!(call.blocked_ns.unwrap() > call.wall_ns / 2, "{call:?}");
-            }
         }
+        // One that was over before it began, on a CPU that was held up, did not block.
+        let blocked: u64 = record.slowest.iter().filter_map(|call| call.blocked_ns).sum();
+        assert_eq!(blocked > 0, observer == "bpf", "{:?}", record.slowest);
     });
 }
 

@@ -7,10 +7,11 @@
 pub(crate) mod anatomies;
 pub(crate) mod attached;
 pub(crate) mod browser;
+pub(crate) mod caches;
 pub(crate) mod cgroups;
 pub(crate) mod copying;
 pub(crate) mod histories;
-mod invariants;
+pub(crate) mod invariants;
 pub(crate) mod labs;
 mod over;
 pub(crate) mod pages;
@@ -18,6 +19,7 @@ mod processes;
 pub(crate) mod races;
 pub(crate) mod records;
 pub(crate) mod rings;
+pub(crate) mod sampling;
 pub(crate) mod servers;
 pub(crate) mod sessions;
 pub(crate) mod volume;
@@ -113,16 +115,42 @@ pub(crate) fn root() -> bool {
 
 /// Whether `program` is there; a test that needs it and finds it is not is skipped.
 pub(crate) fn has(program: &str) -> bool {
-    let found =
-        iotomy_sys::launch::find_program(OsStr::new(program), std::env::var_os("PATH").as_deref());
-    if found.is_err() {
-        skip(Need::Programs, &format!("there is no {program}"));
+    has_for(Need::Programs, program)
+}
+
+/// The same of a server, or of what runs one.
+pub(crate) fn has_server(program: &str) -> bool {
+    has_for(Need::Servers, program)
+}
+
+fn has_for(need: Need, program: &str) -> bool {
+    let is_there = is_there(program);
+    if !is_there {
+        skip(need, &format!("there is no {program}"));
     }
-    found.is_ok()
+    is_there
+}
+
+/// Whether `program` is there, for a test that does without it, too.
+pub(crate) fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH");
+    iotomy_sys::launch::find_program(OsStr::new(program), path.as_deref()).is_ok()
+}
+
+/// Whether there is a perl with threads.
+pub(crate) fn perl_with_threads() -> bool {
+    if !has("perl") {
+        return false;
+    }
+    let there = bare("perl", &["-Mthreads", "-e", "1"]).stderr(Stdio::null()).status().unwrap();
+    if !there.success() {
+        skip(Need::Programs, "this perl has no threads");
+    }
+    there.success()
 }
 
 /// The command, with the surroundings every test has: cargo sets a path along which a traced
-/// program's loader would look for every library in vain. Limits are kept apart from the user's.
+/// program's loader would look for every library in vain. Its cache and its state are the test's own.
 pub(crate) fn iotomy(arguments: &[&str]) -> Command {
     let mut command = Command::new(IOTOMY);
     command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
@@ -141,8 +169,7 @@ pub(crate) fn bare(program: &str, arguments: &[&str]) -> Command {
 fn surroundings(command: &mut Command) {
     // The tests may have been started in the background, where interrupts are ignored.
     iotomy_sys::signals::be_ended_by_signals();
-    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
-    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    caches::give_to(command);
     // Whatever the user's locale is, reports have the characters that tests look for.
     command.env("LC_ALL", "C.UTF-8");
     // No test may follow the configuration of the user.
@@ -229,10 +256,13 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // A test that failed leaves nothing running.
+        // A test that failed leaves nothing running, and has the reasons of iotomy in its output.
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
-            let _ = child.wait();
+            let output = child.wait_with_output();
+            if std::thread::panicking() {
+                eprintln!("iotomy: {output:?}");
+            }
         }
     }
 }
@@ -264,7 +294,7 @@ impl Traced {
     /// The record of a run of which nothing may have been missed.
     pub(crate) fn whole_record(&self) -> Trace {
         let record = self.record();
-        assert_eq!(record.observer.lost_events, 0);
+        assert_eq!(record.observer.lost_events, 0, "{}", self.stderr());
         assert_eq!(record.observer.incomplete_calls, 0, "{:?}", in_flight(&record));
         assert!(record.still_running.is_empty(), "{:?}", record.still_running);
         record
@@ -295,30 +325,46 @@ pub(crate) fn count_of(record: &Trace, pid: u32, syscall: &str) -> u64 {
     rows.map(|call| call.calls).sum()
 }
 
+/// A trace of a running process, interrupted once it watches: how long that takes is a matter of the machine.
+pub(crate) fn glimpse(observer: &str, pid: u32, options: &[&str]) -> Traced {
+    let process = pid.to_string();
+    let options = [&["-p", &process], options].concat();
+    let watching = Tracing::new(observer, &options, &[]).start();
+    until_watching(&watching, observer, pid);
+    watching.signal(Signal::SIGINT);
+    watching.end()
+}
+
 /// Waits until a process that was to be attached to is watched: until it has a tracer, or iotomy
 /// waits for its end.
 pub(crate) fn until_watching(watching: &Watching, observer: &str, pid: u32) {
-    let threads = || fs::read_dir(format!("/proc/{pid}/task")).ok();
-    until("it is watched", || match observer {
-        "bpf" => {
-            let call = fs::read_to_string(format!("/proc/{}/syscall", watching.pid())).ok()?;
-            polls(&call).then_some(())
-        }
+    if observer == "bpf" {
+        return until_polling(watching.pid());
+    }
+    while_it_runs("it is watched", watching.pid(), || {
         // Then the tracer sleeps in wait4, and has read what it wants to know of the process.
-        _ => (fs::read_dir(format!("/proc/{}/task", watching.pid())).ok()?.any(|task| {
-            let call = fs::read_to_string(task.unwrap().path().join("syscall"));
+        let mut tracers = fs::read_dir(format!("/proc/{}/task", watching.pid())).ok()?.flatten();
+        let waits = tracers.any(|task| {
+            let call = fs::read_to_string(task.path().join("syscall"));
             call.is_ok_and(|call| call.starts_with("61 "))
-        }) && threads()?.all(|task| {
-            let task = task.unwrap().file_name().into_string().unwrap();
+        });
+        let mut threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+        let has_tracer = |task: fs::DirEntry| {
+            let task = task.file_name().into_string().unwrap();
             status(task.parse().unwrap(), "TracerPid").is_none_or(|tracer| tracer != "0")
-        }))
-        .then_some(()),
+        };
+        (waits && threads.all(has_tracer)).then_some(())
     });
 }
 
-/// Whether what `/proc/PID/syscall` says begins with the number of poll or ppoll, or of restart_syscall, as
-/// which a poll goes on that was disturbed.
-pub(crate) fn polls(call: &str) -> bool {
+/// Waits until iotomy waits for the end of what it watches.
+pub(crate) fn until_polling(iotomy: u32) {
+    while_it_runs("it watches", iotomy, || is_polling(iotomy).then_some(()));
+}
+
+/// Whether a process is in poll or ppoll, or in restart_syscall, as which a poll goes on that was disturbed.
+pub(crate) fn is_polling(pid: u32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     ["7 ", "271 ", "219 "].iter().any(|number| call.starts_with(number))
 }
 
@@ -338,6 +384,13 @@ pub(crate) fn program(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
     cat.stdin.take().unwrap().write_all(content).unwrap();
     assert!(cat.wait().unwrap().success());
     path
+}
+
+/// A copy of a program that is here, under another name.
+pub(crate) fn copy_of_program(program_name: &str, folder: &Path, name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH");
+    let original = iotomy_sys::launch::find_program(OsStr::new(program_name), path.as_deref());
+    program(folder, name, &fs::read(original.unwrap()).unwrap())
 }
 
 /// Everything a reader has, as text.

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -98,20 +97,34 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     list.split_whitespace().map(|child| child.parse().unwrap()).collect()
 }
 
-/// Asks again until the answer is there. A state of `/proc` cannot be waited for in another way.
-pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
-    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
-    for _ in 0..300_000 {
-        if let Some(answer) = answer() {
-            return answer;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("waited in vain until {what}");
+pub(crate) use iotomy_needs::wait::until_some as until;
+
+/// As [`until`], of an answer that only `pid`, which the caller has not waited for yet, can give. Its end is the end of the
+/// wait.
+pub(crate) fn while_it_runs<T>(what: &str, pid: u32, mut answer: impl FnMut() -> Option<T>) -> T {
+    until(what, || {
+        let has_ended = matches!(state(pid), None | Some('Z' | 'X'));
+        // What it has done before it ended is there by now.
+        let answer = answer();
+        assert!(answer.is_some() || !has_ended, "it has ended before {what}");
+        answer
+    })
 }
 
+/// Waits until a process is blocked in one of these calls, as `/proc/PID/syscall` has their numbers.
+pub(crate) fn until_blocked_in(pid: u32, numbers: &[&str]) {
+    while_it_runs("it is blocked in its call", pid, || {
+        let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+        let is_there = numbers.contains(&call.split(' ').next()?);
+        (is_there && state(pid) == Some('S')).then_some(())
+    });
+}
+
+/// The numbers of the calls that sleep for a time.
+pub(crate) const SLEEPS: [&str; 2] = ["35", "230"];
+
 /// What `run` makes of `first` rounds, or of twice as many, and so on until it `has_enough`: how many samples
-/// fall on a round, or what gets done in a time, is a matter of the machine.
+/// fall on a round, what gets done in a time, or whose time it is, is a matter of the machine.
 #[track_caller]
 pub(crate) fn doubled_until<T>(
     first: u32,

@@ -63,16 +63,32 @@ impl Session {
     }
 
     pub(crate) fn until_shown(&self, what: &str) {
-        until(&format!("{what:?} is shown"), || self.seen().contains(what).then_some(()));
+        self.until(&format!("{what:?} is shown"), || self.seen().contains(what).then_some(()));
+    }
+
+    /// Waits for what only the line can bring about: its end, with whatever status, is the end of the wait.
+    pub(crate) fn until<T>(&self, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+        let mut looks_after_its_end = 0;
+        until(what, || {
+            let answer = answer();
+            looks_after_its_end += u32::from(self.attributes("after").ends_with('\n'));
+            // What was written may still be on its way.
+            let is_over = answer.is_none() && looks_after_its_end > 2_000;
+            assert!(!is_over, "the line has ended before {what}: {}", self.seen());
+            answer
+        })
+    }
+
+    /// What the shell has written down of its terminal.
+    fn attributes(&self, when: &str) -> String {
+        fs::read_to_string(self.folder.path().join(when)).unwrap_or_default()
     }
 
     /// What is shown when the line has ended with `status`; the terminal is unchanged.
     pub(crate) fn end(mut self, status: i32) -> String {
-        let attributes =
-            |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
-        until("the line has ended", || attributes("after").ends_with('\n').then_some(()));
-        assert_eq!(attributes("before"), attributes("after"));
-        assert!(!attributes("before").is_empty());
+        until("the line has ended", || self.attributes("after").ends_with('\n').then_some(()));
+        assert_eq!(self.attributes("before"), self.attributes("after"));
+        assert!(!self.attributes("before").is_empty());
         // What was written may still be on its way.
         self.until_shown("status ");
         let seen = self.seen();

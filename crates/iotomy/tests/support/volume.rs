@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use super::{Need, bare, has, root, skip};
+use super::{Need, bare, has, root, skip, until};
 
 /// It is unmounted, and its device let go, when this is dropped.
 pub(crate) struct Volume {
@@ -47,7 +47,8 @@ impl Volume {
     /// Has nothing of it cached, neither names nor inodes.
     pub(crate) fn mount_again(&self) {
         let (image, mounted) = (self.folder.path().join("image"), self.path());
-        run(&["umount", mounted.to_str().unwrap()]);
+        // A process that looks at every mount may have something of it open for a moment.
+        until("it can be unmounted", || unmounts(&[], &mounted).ok());
         run(&["mount", "-o", "loop", image.to_str().unwrap(), mounted.to_str().unwrap()]);
     }
 
@@ -113,7 +114,10 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        let _ = bare("losetup", &["-d", &self.0]).stderr(Stdio::null()).status();
+        let let_go = bare("losetup", &["-d", &self.0]).output();
+        if !let_go.as_ref().is_ok_and(|output| output.status.success()) {
+            eprintln!("left behind: {}: {let_go:?}", self.0);
+        }
     }
 }
 
@@ -124,7 +128,67 @@ pub(crate) fn run(words: &[&str]) {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // With the mount goes the loop device. It may not have come to that.
-        let _ = bare("umount", &[self.path().to_str().unwrap()]).stderr(Stdio::null()).status();
+        let mounted = self.path();
+        // It may not have come to a mount. With it goes the loop device.
+        if !is_mounted(&mounted) || unmounts(&[], &mounted).is_ok() {
+            return;
+        }
+        let users = users(&mounted);
+        match unmounts(&["--lazy"], &mounted) {
+            Ok(()) => eprintln!(
+                "left behind: the volume of {}, until these end: {users:?}",
+                mounted.display()
+            ),
+            Err(error) => eprintln!("left behind: {} is mounted: {error}", mounted.display()),
+        }
     }
+}
+
+/// Unmounts a directory, or returns the reason why not.
+fn unmounts(options: &[&str], mounted: &Path) -> Result<(), String> {
+    let mut command = bare("umount", options);
+    let output = command.arg(mounted).output().map_err(|error| error.to_string())?;
+    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    output.status.success().then_some(()).ok_or_else(said)
+}
+
+fn is_mounted(directory: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.lines().any(|line| line.split(' ').nth(1) == directory.to_str())
+}
+
+/// The processes that have something below a directory open, or are in it, each with its id and name.
+fn users(directory: &Path) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let uses = |process: &PathBuf| {
+        let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        let places = ["cwd", "root", "exe"].map(|place| process.join(place));
+        let mut links = open.map(|entry| entry.path()).chain(places);
+        links.any(|link| std::fs::read_link(link).is_ok_and(|to| to.starts_with(directory)))
+    };
+    let name = |process: PathBuf| {
+        let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+        format!("{} ({})", name.trim(), process.file_name().unwrap().display())
+    };
+    all.filter(uses).map(name).collect()
+}
+
+#[test]
+fn a_volume_that_is_in_use_is_unmounted_all_the_same_and_goes_with_its_last_user() {
+    let Some(volume) = Volume::ext4() else { return };
+    let (mounted, device) = (volume.path(), volume.device());
+    let backing = format!("/sys/block/{device}/loop/backing_file");
+    let image = std::fs::read_to_string(&backing).unwrap();
+    let open = std::fs::File::create(volume.path().join("open")).unwrap();
+    assert!(
+        users(&mounted).iter().any(|user| user.ends_with(&format!("({})", std::process::id())))
+    );
+    drop(volume);
+    assert!(!is_mounted(&mounted) && !mounted.exists());
+    drop(open);
+    // Its file is gone: the kernel says so behind the name, as long as there is the device.
+    until("the device has gone", || {
+        let now = std::fs::read_to_string(&backing).unwrap_or_default();
+        (!now.starts_with(image.trim())).then_some(())
+    });
 }
