@@ -1,6 +1,5 @@
 //! How many: descriptors and processes.
 
-use std::fs;
 
 use iotomy_sys::probe::limits;
 use rustix::process::{Resource, getrlimit};
