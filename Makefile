@@ -1,4 +1,5 @@
-# make demo: the main job on real data.  make test: the tests.  Both install what they need.
+# make demo: the main job on real data.  make test: the tests (ARGS="-E 'test(trace)'": some of them, as nextest
+# takes them).  Both install what they need.
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -17,7 +18,7 @@ demo: build
 
 test:
 	@scripts/setup test
-	@CARGO=$(CARGO) scripts/test
+	@CARGO=$(CARGO) scripts/test $(ARGS)
 
 lint:
 	@scripts/setup lint

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// `/proc`.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     // Not a limit on speed: without a limit, a defect would hang the suite without naming a test.
-    for _ in 0..300_000 {
+    for _ in 0..45_000 {
         if is_so() {
             return;
         }

@@ -109,6 +109,8 @@ impl<'t> Programs<'t> {
 struct CallFacts {
     calls: u64,
     entered: u64,
+    ended: u64,
+    ended_ns: u64,
     errors: u64,
     bytes: u64,
     wall: u64,
@@ -124,9 +126,12 @@ struct CallFacts {
 
 impl CallFacts {
     fn add(&mut self, call: &Call) {
+        let ended = call.ended();
         for (sum, more) in [
             (&mut self.calls, call.calls),
             (&mut self.entered, call.calls.saturating_add(call.in_flight)),
+            (&mut self.ended, ended.calls),
+            (&mut self.ended_ns, ended.wall_ns),
             (&mut self.errors, call.errors),
             (&mut self.bytes, call.bytes),
             (&mut self.wall, call.wall_ns),
@@ -142,7 +147,7 @@ impl CallFacts {
                 *sum = Some(sum.unwrap_or(0).saturating_add(more));
             }
         }
-        self.max = self.max.max(call.max_ns);
+        self.max = self.max.max(ended.max_ns);
         self.wall_times.merge(&call.wall_times);
         if let Some(times) = call.on_cpu_times() {
             self.on_cpu_times.get_or_insert_default().merge(times);
@@ -162,7 +167,7 @@ impl CallFacts {
         let max = |times: &Times| (!times.is_empty()).then_some(times.max_ns as f64);
         let on_cpu = self.on_cpu_times.unwrap_or_default();
         let (wall, blocked) = (&self.wall_times, &self.blocked_times);
-        let mean = (self.entered > 0).then(|| self.wall as f64 / self.entered as f64);
+        let mean = (self.ended > 0).then(|| self.ended_ns as f64 / self.ended as f64);
         RowFacts {
             values: vec![
                 sum(self.calls),
@@ -176,7 +181,7 @@ impl CallFacts {
                 at(wall, 0.5),
                 at(wall, 0.99),
                 at(wall, 0.999),
-                (self.entered > 0).then_some(self.max as f64),
+                (self.ended > 0).then_some(self.max as f64),
                 at(&on_cpu, 0.5),
                 at(&on_cpu, 0.99),
                 at(&on_cpu, 0.999),

@@ -26,6 +26,13 @@ pub enum Operation {
     Make,
     /// rename(2) to the name.
     Rename,
+    /// The size: stat(2) returns this one, whatever the content is. A fault without an error.
+    Size(u64),
+    /// The number of blocks of 512 bytes: stat(2) returns this one. A fault without an error.
+    Blocks(u64),
+    /// The page cache: open(2) makes descriptors that read(2) does not use it for (`FOPEN_DIRECT_IO`), so that a read
+    /// goes as far as the content, and not to the size. A fault without an error.
+    Cache,
 }
 
 /// A fault: an operation that fails.
@@ -38,7 +45,7 @@ pub struct Fault {
     /// Whether it fails on every file except that one.
     pub elsewhere: bool,
     /// The error that the file system returns. `None`: no error and no bytes transferred, which is
-    /// possible for [`Operation::Read`] and [`Operation::CopyRange`].
+    /// possible for [`Operation::Read`] and [`Operation::CopyRange`], or what the operation says.
     pub errno: Option<Errno>,
 }
 
@@ -61,6 +68,12 @@ impl Fault {
     /// Creates a fault on the file called `name` that transfers nothing and returns no error.
     pub fn silent(name: &str, operation: Operation) -> Self {
         Self { operation, name: Some(name.to_owned()), elsewhere: false, errno: None }
+    }
+
+    /// Returns whether it applies to the file called `name`.
+    fn is_on(&self, name: &str) -> bool {
+        let is_it = |meant: &String| (meant.as_str() == name) != self.elsewhere;
+        self.name.as_ref().is_none_or(is_it)
     }
 }
 
@@ -91,14 +104,16 @@ impl<'a> Faults<'a> {
         name: &str,
         is_meant: impl Fn(Operation) -> bool,
     ) -> Option<Option<Errno>> {
-        let is_here = |fault: &Fault| {
-            let is_it = |meant: &String| (meant.as_str() == name) != fault.elsewhere;
-            fault.name.as_ref().is_none_or(is_it)
-        };
         let place =
-            self.all.iter().position(|fault| is_here(fault) && is_meant(fault.operation))?;
+            self.all.iter().position(|fault| fault.is_on(name) && is_meant(fault.operation))?;
         self.times[place].set(self.times[place].get() + 1);
         Some(self.all[place].errno)
+    }
+
+    /// Returns what the first fault that applies to the file called `name` has in place of the truth, uncounted.
+    pub(crate) fn claim<T>(&self, name: &str, claim: impl Fn(Operation) -> Option<T>) -> Option<T> {
+        let is_here = |fault: &&Fault| fault.is_on(name);
+        self.all.iter().filter(is_here).find_map(|fault| claim(fault.operation))
     }
 
     /// Returns the error of an operation on the file called `name`, if a fault applies.

@@ -102,17 +102,17 @@ impl Files {
         Ok(())
     }
 
-    /// Returns the attributes for stat(2), in the protocol's form.
-    pub(crate) fn attributes(&mut self, id: u64) -> Answer {
+    /// Returns the attributes for stat(2), in the protocol's form; what is claimed stands for the size and the blocks.
+    pub(crate) fn attributes(&mut self, id: u64, claimed: (Option<u64>, Option<u64>)) -> Answer {
         let node = self.at(id);
         let is_folder = FileType::from_raw_mode(node.mode) == FileType::Directory;
-        let size = node.content.len() as u64;
+        let size = claimed.0.unwrap_or(node.content.len() as u64);
         let [(access, access_ns), (change, change_ns)] = node.times;
         let links = if is_folder { 2 } else { node.links };
         Answer::default()
             .u64(id)
             .u64(size)
-            .u64(size.div_ceil(512))
+            .u64(claimed.1.unwrap_or(size.div_ceil(512)))
             .u64(access)
             .u64(change)
             .u64(change)

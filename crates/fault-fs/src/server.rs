@@ -107,7 +107,8 @@ impl Server<'_> {
             opcode::GETATTR => Ok(self.attributes(node)),
             opcode::SETATTR => self.change(request),
             opcode::READLINK => Ok(Answer::default().bytes(&self.files.at(node).content)),
-            opcode::OPEN | opcode::OPENDIR => Ok(opened()),
+            opcode::OPEN => Ok(self.opened(node)),
+            opcode::OPENDIR => Ok(opened(0)),
             opcode::READ => self.read(request),
             opcode::WRITE => self.write(request),
             opcode::STATFS => Ok(statfs()),
@@ -168,7 +169,7 @@ impl Server<'_> {
         if request.opcode == opcode::TMPFILE {
             self.faults.check("", |operation| operation == Operation::Make)?;
             let id = self.files.add("", mode, owner);
-            return Ok(self.entry(id).append(&opened()));
+            return Ok(self.entry(id).append(&self.opened(id)));
         }
         self.faults.check(&name, |operation| operation == Operation::Make)?;
         if self.files.child(folder, &name).is_ok() {
@@ -178,7 +179,7 @@ impl Server<'_> {
         self.files.at(id).content = target.into_bytes();
         self.files.enter(folder, &name, id);
         let entry = self.entry(id);
-        Ok(if request.opcode == opcode::CREATE { entry.append(&opened()) } else { entry })
+        Ok(if request.opcode == opcode::CREATE { entry.append(&self.opened(id)) } else { entry })
     }
 
     fn rename(&mut self, request: &mut Request<'_>) -> Result<Answer, Errno> {
@@ -338,11 +339,36 @@ impl Server<'_> {
 
     fn entry(&mut self, id: u64) -> Answer {
         // The node number, and validity times of 0, so that the kernel caches nothing.
-        Answer::default().u64(id).zeros(40).append(&self.files.attributes(id))
+        Answer::default().u64(id).zeros(40).append(&self.claims(id))
     }
 
     fn attributes(&mut self, id: u64) -> Answer {
-        Answer::default().zeros(16).append(&self.files.attributes(id))
+        Answer::default().zeros(16).append(&self.claims(id))
+    }
+
+    /// Returns the attributes, as the faults want them.
+    fn claims(&mut self, id: u64) -> Answer {
+        let name = &self.files.at(id).name;
+        let size = self.faults.claim(name, |operation| match operation {
+            Operation::Size(size) => Some(size),
+            _ => None,
+        });
+        let blocks = self.faults.claim(name, |operation| match operation {
+            Operation::Blocks(blocks) => Some(blocks),
+            _ => None,
+        });
+        self.files.attributes(id, (size, blocks))
+    }
+
+    /// Answers the opening of a file.
+    fn opened(&mut self, id: u64) -> Answer {
+        const DIRECT_IO: u32 = 1;
+        let name = &self.files.at(id).name;
+        let is_uncached = self
+            .faults
+            .claim(name, |operation| (operation == Operation::Cache).then_some(()))
+            .is_some();
+        opened(if is_uncached { DIRECT_IO } else { 0 })
     }
 }
 
@@ -367,8 +393,8 @@ fn init(request: &mut Request<'_>) -> Result<Answer, Errno> {
 }
 
 /// Answers the opening of a file or directory: no file handle, and no reuse of cached pages.
-fn opened() -> Answer {
-    Answer::default().zeros(16)
+fn opened(flags: u32) -> Answer {
+    Answer::default().u64(0).u32(flags).u32(0)
 }
 
 /// Reports enough free space.

@@ -173,8 +173,6 @@ fn a_killed_process_leaves_no_server_and_no_mount() {
     drop(user);
     assert!(!Path::new(&path).exists());
     // The kernel ends the server as soon as it has ended the process.
-    while file.metadata().is_ok() {
-        std::thread::yield_now();
-    }
+    iotomy_needs::wait::until("the server has ended", || file.metadata().is_err());
     assert_eq!(errno(file.metadata()), Some(Errno::NOTCONN));
 }

@@ -75,7 +75,7 @@ fn of_trace(trace: &Trace) -> String {
         return "(watched) the machine".to_owned();
     }
     if trace.command.is_empty() {
-        let first = trace.processes.first().map_or("", |process| process.exec.as_str());
+        let first = trace.processes.first().map_or("", |process| process.name());
         return format!("(watched) {first}").trim_end().to_owned();
     }
     let word = |word: &String| match word.is_empty() || word.contains(char::is_whitespace) {

@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use self::mounts::{Mount, mounts};
-pub use self::quota::CpuQuota;
+pub use self::quota::{CpuQuota, Throttling};
 use crate::kernel_text;
 
 /// A control group.

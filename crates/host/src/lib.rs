@@ -12,7 +12,7 @@ pub mod room;
 mod skip;
 mod timestamp;
 
-pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota};
+pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota, Throttling};
 pub use kernel_text::kernel_text;
 pub use machine::{machine, online_cpus};
 pub use skip::Skip;

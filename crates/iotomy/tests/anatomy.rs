@@ -8,17 +8,8 @@ use std::process::Output;
 
 use iotomy_record::{Anatomy, DissectedCall, StackKind, store};
 use support::volume::Volume;
-use support::{Need, doubled_until, has, iotomy, root, skip};
+use support::{Need, anatomy, doubled_until, has, iotomy, root, skip};
 use tempfile::TempDir;
-
-/// Whether anatomy works here; a test that needs it and finds it does not is skipped.
-fn anatomy() -> bool {
-    let trial = iotomy(&["anatomy", "-q", "true"]).output().unwrap();
-    if !trial.status.success() {
-        skip(Need::Bpf, "anatomy does not work here, or not for this user");
-    }
-    trial.status.success()
-}
 
 /// An anatomy of a command that ran in its folder; its record adds up.
 fn dissected(folder: &TempDir, options: &[&str], words: &[&str]) -> (Anatomy, Output) {

@@ -33,7 +33,7 @@ fn seen(options: &[&str], words: &[&str]) -> Anatomy {
 
 /// A volume, where the block layer can be watched; else the test is skipped.
 fn volume() -> Option<Volume> {
-    if support::bpf() { Volume::ext4() } else { None }
+    if support::anatomy() { Volume::ext4() } else { None }
 }
 
 fn block(record: &Anatomy) -> &BlockIo {
@@ -154,7 +154,7 @@ fn what_somebody_else_syncs_is_told_apart() {
 
 #[test]
 fn what_iotomy_reads_to_measure_its_price_is_in_no_count() {
-    if !support::bpf() {
+    if !support::anatomy() {
         return;
     }
     let record = seen(&["--story"], &["true"]);

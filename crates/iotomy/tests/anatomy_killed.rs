@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use nix::sys::signal::Signal;
 use support::attached::Attached;
-use support::{bpf, children, has, iotomy, send, state, status, until, until_ended};
+use support::{anatomy, children, has, iotomy, send, state, status, until, until_ended};
 
 /// Reads and writes a file, waits for a line, and says when it has gone on to its end.
 const WORKS: &str = r#"
@@ -58,7 +58,7 @@ impl Drop for Watch {
 
 #[test]
 fn a_command_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     for options in [&[][..], &["--story=2"], &["--user-stacks"]] {
@@ -76,7 +76,7 @@ fn a_command_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
 
 #[test]
 fn a_process_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ fn is_waiting(pid: u32) -> bool {
 
 #[test]
 fn an_anatomy_killed_at_any_moment_leaves_no_process_and_nothing_attached() {
-    if !bpf() {
+    if !anatomy() {
         return;
     }
     let began = std::time::Instant::now();

@@ -4,7 +4,7 @@ use crate::support;
 
 use iotomy_record::{Anatomy, CallEvent, SlowCall, store};
 use support::volume::Volume;
-use support::{Need, bpf, doubled_until, has, iotomy, skip};
+use support::{Need, anatomy, doubled_until, has, iotomy, skip};
 
 /// An anatomy with stories of fio's requests of 4 KiB. `None`, said and counted: rings cannot be watched here.
 fn told(file: &str, mib: u32, more: &[&str], options: &[&str]) -> Option<Anatomy> {
@@ -69,7 +69,7 @@ const WAYS: [(&[&str], &str, bool); 3] = [
 
 #[test]
 fn a_direct_read_by_a_ring_tells_of_its_request_to_the_device() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some(volume) = Volume::ext4() else { return };
@@ -96,7 +96,7 @@ fn a_direct_read_by_a_ring_tells_of_its_request_to_the_device() {
 
 #[test]
 fn a_sync_by_a_worker_tells_what_the_worker_did() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some(volume) = Volume::ext4() else { return };
@@ -121,7 +121,7 @@ fn a_sync_by_a_worker_tells_what_the_worker_did() {
 
 #[test]
 fn where_calls_are_filtered_no_request_is_told() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some(volume) = Volume::ext4() else { return };

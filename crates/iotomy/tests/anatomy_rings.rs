@@ -7,7 +7,7 @@ use std::process::Output;
 
 use iotomy_record::{Anatomy, BlockPath, DissectedCall, Requests, Stack, store};
 use support::volume::Volume;
-use support::{IOTOMY, Need, bpf, doubled_until, has, iotomy, skip};
+use support::{IOTOMY, Need, anatomy, doubled_until, has, iotomy, skip};
 
 /// Requests of 4 KiB that fio makes in each run of a fixed size.
 const REQUESTS: u64 = 256;
@@ -143,7 +143,7 @@ fn until_seen(options: &[&str]) -> Option<(Anatomy, Output)> {
 
 #[test]
 fn the_time_of_workers_is_of_the_operations_they_work_at() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some((record, output)) = until_seen(&["--force_async=1"]) else { return };
@@ -163,7 +163,7 @@ fn the_time_of_workers_is_of_the_operations_they_work_at() {
 
 #[test]
 fn what_is_issued_at_submission_is_not_the_calls() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some((record, _)) = until_seen(&[]) else { return };
@@ -174,7 +174,7 @@ fn what_is_issued_at_submission_is_not_the_calls() {
 
 #[test]
 fn what_the_submission_thread_issues_is_of_the_operations() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some((record, _)) = until_seen(&["--sqthread_poll=1"]) else { return };
@@ -194,7 +194,7 @@ const WAYS: [(&[&str], BlockPath); 3] = [
 
 #[test]
 fn each_direct_read_and_write_is_a_request_of_its_operation() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some(volume) = Volume::ext4() else { return };
@@ -233,7 +233,7 @@ fn each_direct_read_and_write_is_a_request_of_its_operation() {
 
 #[test]
 fn write_back_of_what_workers_wrote_is_the_programs() {
-    if !bpf() || !has("fio") {
+    if !anatomy() || !has("fio") {
         return;
     }
     let Some(volume) = Volume::ext4() else { return };
@@ -258,7 +258,7 @@ fn write_back_of_what_workers_wrote_is_the_programs() {
 
 #[test]
 fn a_copy_by_a_ring_adds_up() {
-    if !bpf() {
+    if !anatomy() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -271,7 +271,7 @@ fn a_copy_by_a_ring_adds_up() {
 
 #[test]
 fn a_program_without_rings_has_no_row_of_them() {
-    if !bpf() || !has("dd") {
+    if !anatomy() || !has("dd") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use iotomy_record::{Anatomy, store};
 use nix::sys::signal::Signal;
 use support::cgroups::{OwnCgroup, hierarchies, unique};
 use support::{
-    BackgroundProcess, Need, bpf, children, has, iotomy, polls, root, send, skip, until,
+    BackgroundProcess, Need, anatomy, children, has, iotomy, polls, root, send, skip, until,
 };
 use tempfile::TempDir;
 
@@ -93,7 +93,7 @@ fn selects(options: &[&str], of: &mut BackgroundProcess, other: &mut BackgroundP
 
 #[test]
 fn several_processes_by_id_and_their_children_unless_only_they_are_wanted() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let [mut first, mut second, mut other] = [(); 3].map(|()| perl());
@@ -112,7 +112,7 @@ fn several_processes_by_id_and_their_children_unless_only_they_are_wanted() {
 
 #[test]
 fn all_processes_of_the_machine() {
-    if !bpf() || !root() || !has("perl") {
+    if !anatomy() || !root() || !has("perl") {
         return;
     }
     let [mut first, mut second] = [(); 2].map(|()| perl());
@@ -126,7 +126,7 @@ fn all_processes_of_the_machine() {
 
 #[test]
 fn processes_by_name() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn processes_by_name() {
 
 #[test]
 fn processes_by_control_group_unit_and_container() {
-    if !bpf() || !root() || !has("perl") {
+    if !anatomy() || !root() || !has("perl") {
         return;
     }
     let Some(mount) = hierarchies().into_iter().next() else {
@@ -172,7 +172,7 @@ fn processes_by_control_group_unit_and_container() {
 
 #[test]
 fn a_time_ends_the_watch_and_what_it_watches_goes_on() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let mut subject = perl();

@@ -85,11 +85,7 @@ const FRAMES: [&str; 2] = ["-fno-omit-frame-pointer", "-DFRAMES"];
 
 /// The program, built; skipped where it cannot be, or anatomy does not work.
 fn program(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
-    if !iotomy(&["anatomy", "-q", "true"]).output().unwrap().status.success() {
-        skip(Need::Bpf, "anatomy does not work here, or not for this user");
-        return None;
-    }
-    if !has("cc") {
+    if !support::anatomy() || !has("cc") {
         return None;
     }
     let source = folder.path().join("calls.c");

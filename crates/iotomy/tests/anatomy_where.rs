@@ -6,7 +6,7 @@ use crate::support;
 use std::process::Output;
 
 use iotomy_record::{Anatomy, DissectedCall, LedgerRow, store};
-use support::{bpf, doubled_until, has, iotomy};
+use support::{anatomy, doubled_until, has, iotomy};
 
 /// Waits for short and long messages in turn, each asked for and sent a while after that.
 const WORK: &str = r#"
@@ -53,7 +53,7 @@ fn row(output: &Output, label: &str) -> f64 {
 
 #[test]
 fn sleeps_belong_to_the_calls_that_count_once_they_have_returned() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     // How much was read is known when all of the sleep is over.
@@ -92,7 +92,7 @@ fn sleeps_belong_to_the_calls_that_count_once_they_have_returned() {
 
 #[test]
 fn samples_belong_to_the_calls_that_count_and_the_others_are_counted_apart() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let reads = r#"
@@ -120,7 +120,7 @@ fn samples_belong_to_the_calls_that_count_and_the_others_are_counted_apart() {
 
 #[test]
 fn a_call_that_never_returns_is_left_out_where_its_outcome_decides() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let script = "$SIG{ALRM} = 'DEFAULT'; alarm 1; select undef, undef, undef, 100";
@@ -133,7 +133,7 @@ fn a_call_that_never_returns_is_left_out_where_its_outcome_decides() {
 
 #[test]
 fn stories_are_of_calls_that_count() {
-    if !bpf() || !has("perl") {
+    if !anatomy() || !has("perl") {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

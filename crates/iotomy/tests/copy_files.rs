@@ -100,7 +100,7 @@ fn a_source_that_fails_does_not_keep_the_others_from_a_folder() {
         "cannot copy - into d: it has no name",
         "cannot copy .. into d",
         "cannot copy a to d/a: another source was just copied there",
-        "cannot write d/c: Is a directory",
+        "cannot write d/c: is a directory",
     ]) {
         assert!(line.contains(word), "{line}");
     }

@@ -83,8 +83,8 @@ impl FaultCounts {
             assert!(!is_meant || self.0.contains_key(&mover), "{mover:?} never met the fault");
         }
         for mover in movers().filter(|mover| !self.0.contains_key(mover)) {
-            let need = if mover == Some("io-uring") { Need::IoUring } else { Need::Machine };
-            skip(need, &format!("{} does not serve these pairs", mover.unwrap_or("the chooser")));
+            let reason = format!("{} does not serve these pairs", mover.unwrap_or("the chooser"));
+            skip(Need::Machine, &reason);
         }
     }
 }

@@ -49,7 +49,7 @@ fn targets_that_cannot_be_written_say_why() {
         ),
         ("b/", "cannot copy a into b/: it is not a directory; name one, or leave out the slash"),
         ("a/b", "cannot write a/b: Not a directory"),
-        ("d", "cannot write d/a: Is a directory"),
+        ("d", "cannot write d/a: is a directory; name a file in it"),
         ("/proc/version", "cannot write /proc/version: "),
     ] {
         let said = folder.refuse(2, &["a", target]);

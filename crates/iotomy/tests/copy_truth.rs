@@ -62,10 +62,13 @@ fn due(mover: &str) -> Vec<(&'static str, Times)> {
         "read-write" => vec![("read", Exactly(BLOCKS + 1)), ("write", Exactly(BLOCKS))],
         // Into its own pipe and out again, a MiB a round.
         "splice" => vec![("splice", AtLeast(2 * MIBS + 1)), ("pipe2", Exactly(1))],
-        "copy-file-range" => vec![("copy_file_range", AtLeast(2))],
-        "sendfile" => vec![("sendfile", AtLeast(2))],
+        // The end is where reading gives nothing.
+        "copy-file-range" => vec![("copy_file_range", AtLeast(1)), ("read", Exactly(1))],
+        "sendfile" => vec![("sendfile", AtLeast(1)), ("read", Exactly(1))],
         // A window of 8 MiB.
-        "mmap-write" => vec![("mmap", AtLeast(1)), ("write", Exactly(1))],
+        "mmap-write" => {
+            vec![("mmap", AtLeast(1)), ("write", Exactly(1)), ("read", Exactly(1))]
+        }
         "vmsplice" => vec![
             ("vmsplice", AtLeast(BLOCKS)),
             ("read", Exactly(BLOCKS + 1)),

@@ -145,7 +145,8 @@ fn a_mover_that_gets_no_descriptor_empties_nothing() {
     let folder = Folder::new();
     folder.write("a", content(300_000));
     let mut refusals = 0;
-    for most in 5..12 {
+    // Who runs the tests may have left descriptors open.
+    for most in 5..64 {
         fs::write(folder.path("old"), "old").unwrap();
         let script = format!("ulimit -n {most}; exec \"$@\"");
         let mut command = support::bare("sh", &["-c", &script, "sh", support::IOTOMY, "copy"]);
@@ -160,7 +161,7 @@ fn a_mover_that_gets_no_descriptor_empties_nothing() {
         assert_eq!(folder.read("old"), b"old", "{most}: {said}");
         refusals += 1;
     }
-    assert!((1..7).contains(&refusals), "{refusals} of 7 were refused");
+    assert!((1..59).contains(&refusals), "{refusals} of 59 were refused");
 }
 
 #[test]

@@ -334,3 +334,21 @@ fn a_race_against_its_baseline_says_so_and_shows_the_same_again() {
     let compared = history.says(&["history", "compare", "--baseline", "main", "now"]);
     assert!(compared.contains("against main, of ") && compared.contains("wall"), "{compared}");
 }
+
+#[test]
+fn a_watched_process_is_kept_under_the_name_that_it_was_executed_by() {
+    let history = History::new();
+    std::os::unix::fs::symlink("/bin/sleep", history.path("napper")).unwrap();
+    support::each_observer(|observer| {
+        let mut napper =
+            std::process::Command::new(history.path("napper")).arg("1000").spawn().unwrap();
+        let pid = napper.id().to_string();
+        let made =
+            history.run(&["trace", "--observer", observer, "-p", &pid, "-d", "0.1", "--save"]);
+        napper.kill().unwrap();
+        napper.wait().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    });
+    let list = history.says(&["history", "list"]);
+    assert!(list.contains("(watched) napper") && !list.contains("sleep"), "{list}");
+}

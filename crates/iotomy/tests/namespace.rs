@@ -50,6 +50,82 @@ fn a_command_is_watched_inside_a_namespace_of_process_ids() {
     assert!(record["calls"].as_array().unwrap().iter().any(|row| row["syscall"] == "exit_group"));
 }
 
+/// The record of a run inside.
+fn record_inside(mut iotomy: Command, arguments: &[&str]) -> serde_json::Value {
+    let run = iotomy.args(arguments).output().unwrap();
+    assert!(run.status.success(), "{run:?}");
+    serde_json::from_slice(&run.stdout).unwrap()
+}
+
+fn sum(rows: &serde_json::Value) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| row["calls"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn no_call_of_iotomy_s_own_is_grouped_or_divides_by_zero_inside_a_namespace() {
+    support::each_observer(|observer| {
+        let trace = ["trace", "--observer", observer, "-o", "/dev/null", "--json", "-"];
+        let Some(iotomy) = first_in_namespace() else { return };
+        let record = record_inside(iotomy, &[&trace[..], &["--by", "call", "--", "true"]].concat());
+        assert_eq!(sum(&record["by"]["rows"]), sum(&record["calls"]), "{observer}: {record:#}");
+        let Some(iotomy) = first_in_namespace() else { return };
+        let condition = ["--where", "1 / bytes >= 0", "--", "true"];
+        let record = record_inside(iotomy, &[&trace[..], &condition].concat());
+        let observer_use = &record["observer"];
+        assert_eq!(
+            observer_use["divided_by_zero"], observer_use["calls_left_out"],
+            "{observer}: {record:#}"
+        );
+    });
+}
+
+#[test]
+fn a_call_ends_the_watch_only_if_it_is_the_command_s() {
+    support::each_observer(|observer| {
+        let Some(iotomy) = first_in_namespace() else { return };
+        let trace = ["trace", "--observer", observer, "-o", "/dev/null", "--json", "-"];
+        let until = ["--until", "call == \"close\" && pid == 1", "--", "true"];
+        let record = record_inside(iotomy, &[&trace[..], &until].concat());
+        assert!(record["ended_by"].is_null(), "{observer}: {record:#}");
+    });
+}
+
+#[test]
+fn processes_of_another_namespace_beside_are_not_watched() {
+    let Some(iotomy) = first_in_namespace() else { return };
+    if !support::bpf() {
+        return;
+    }
+    let mut beside = Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"])
+        .arg("echo; while :; do : > /dev/null; done")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Read::read_exact(&mut beside.stdout.take().unwrap(), &mut [0]).unwrap();
+    let watch = ["trace", "-a", "-d", "0.3", "-o", "/dev/null", "--json", "-"];
+    let record = record_inside(iotomy, &watch);
+    beside.kill().unwrap();
+    beside.wait().unwrap();
+    assert_eq!(record["processes"].as_array().unwrap().len(), 0, "{record:#}");
+}
+
+#[test]
+fn processes_have_their_numbers_of_the_namespace_in_d() {
+    let Some(mut iotomy) = first_in_namespace() else { return };
+    if !support::bpf() {
+        return;
+    }
+    let program = "BEGIN { printf(\"%d \", pid); } \
+        proc:::exec-success /ppid == $pid && pid == $target && progenyof($pid)/ { printf(\"exec \"); } \
+        syscall::write:entry /pid == $target && tid == pid/ { printf(\"write \"); }";
+    let run = iotomy.args(["d", "-q", "-n", program, "-c", "echo"]).output().unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let text = String::from_utf8_lossy(&run.stdout);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!(words, ["1", "exec", "write"], "{run:?}");
+}
+
 #[test]
 fn paths_begin_at_the_root_folder_iotomy_has() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 
 use nix::sys::signal::Signal;
 use support::races::{raced, racing};
-use support::{send, send_if_there, until, until_ended};
+use support::{send, send_if_there, state, until, until_ended};
 
 /// The process ids a script has written to a file, one a line, once there are `count`.
 fn pids(folder: &Path, count: usize) -> Vec<u32> {
@@ -199,8 +199,12 @@ fn who_asks_for_the_end_twice_gets_the_clean_up_all_the_same() {
     let script = "trap '' TERM; echo $$ >> pids; sleep 1000; true";
     let race = start(&folder, &["--no-trace", "--cleanup", "echo x > cleaned", script]);
     let family = pids(folder.path(), 1);
+    // Both have come when it looks for the first.
+    send(race.id(), Signal::SIGSTOP);
+    until("it is stopped", || (state(race.id()) == Some('T')).then_some(()));
     send(race.id(), Signal::SIGTERM);
     send(race.id(), Signal::SIGHUP);
+    send(race.id(), Signal::SIGCONT);
     let code = race.wait_with_output().unwrap().status.code();
     assert!([Some(143), Some(129)].contains(&code), "{code:?}");
     family.into_iter().for_each(until_ended);

@@ -4,7 +4,6 @@ use crate::support;
 
 use std::fs;
 use std::process::Stdio;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -12,14 +11,6 @@ use support::{
     BackgroundProcess, Need, Traced, Tracing, Watching, bare, bpf, count, count_of, doubled_until,
     each_observer, has, iotomy, program, root, skip, state, status, until, until_watching,
 };
-
-/// Who watches the whole machine waits for its turn: one of these tests makes processes as fast as it can,
-/// and each of them is work for every watch of the machine.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Threads blocked in a read; upon a line, 23 calls each, a child with 7, and the end upon another.
 const THREADS: &str = r#"
@@ -329,7 +320,6 @@ fn the_machine_is_watched_but_for_iotomy_itself() {
     if !bpf() || !has("perl") {
         return;
     }
-    let _turn = turn();
     let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
     let (mut before, _) = BackgroundProcess::ready(&["perl", "-e", asks]);
     let watching = Tracing::new("bpf", &["-a"], &[]).start();
@@ -358,7 +348,6 @@ fn a_watch_of_the_machine_ends_after_its_duration() {
     if !bpf() {
         return;
     }
-    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let path = program(folder.path(), "seen-by-all", b"#!/bin/sh\nread never\n");
     let (_before, _) = BackgroundProcess::ready(&["sh", "-c", "echo ready; read never"]);
@@ -388,7 +377,6 @@ fn a_process_that_ended_before_a_watch_of_the_machine_is_no_part_of_it() {
     if !bpf() {
         return;
     }
-    let _turn = turn();
     let mut ended = bare("true", &[]).spawn().unwrap();
     let pid = ended.id();
     until("it has ended", || (state(pid) == Some('Z')).then_some(()));
@@ -406,7 +394,6 @@ fn nothing_is_lost_of_a_machine_on_which_processes_end_as_its_watch_begins() {
     if !bpf() {
         return;
     }
-    let _turn = turn();
     let endless = "echo ready; while :; do /bin/true; done";
     // By others' leave: on one CPU, three of them would keep the watch from its work for minutes.
     let _busy =
@@ -441,5 +428,43 @@ fn another_users_process_is_refused_without_privilege() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     let last = error.lines().last().unwrap();
-    assert!(last.contains("Operation not permitted") && last.contains("root"), "{error}");
+    assert!(last.contains("EPERM") && last.contains("root"), "{error}");
+    let mut command = support::as_nobody(folder.path());
+    let words = ["trace", "--observer", "ptrace", "-p", &subject.pid().to_string()];
+    let error = String::from_utf8(command.args(words).output().unwrap().stderr).unwrap();
+    assert!(error.contains("Operation not permitted") && error.contains("root"), "{error}");
+}
+
+/// A process whose first thread has ended while another one writes.
+const LEADERLESS: &str = r#"
+import ctypes, os, threading, time
+def work():
+    while True: os.write(out, b"x"); time.sleep(0.001)
+out = os.open("/dev/null", os.O_WRONLY)
+threading.Thread(target=work).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(60, 0)
+"#;
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_watched() {
+    if !has("python3") {
+        return;
+    }
+    let (subject, _) = BackgroundProcess::ready(&["python3", "-c", LEADERLESS]);
+    let pid = subject.pid().to_string();
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    while !state().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    each_observer(|observer| {
+        let words = ["trace", "--observer", observer, "-p", &pid, "-d", "0.3", "-q", "--json", "-"];
+        let output = iotomy(&words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let record = iotomy_record::store::parse_trace(&output.stdout).unwrap();
+        assert!(
+            record.calls.iter().any(|row| row.syscall == "write" && row.calls > 0),
+            "{observer}"
+        );
+    });
 }

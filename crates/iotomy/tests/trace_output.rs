@@ -84,7 +84,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record["observer"],
             "observer",
             "name:text cost_ns_per_call:float cost_ns_low:float cost_ns_high:float lost_events:u64 incomplete_calls:u64 \
-             lost_files:u64? lost_paths:u64? sees_rings:bool lost_requests:u64? divided_by_zero:u64? end_divided_by_zero:u64? calls_left_out:u64? times_inflated:bool startup_ns:u64",
+             lost_files:u64? lost_paths:u64? sees_rings:bool lost_requests:u64? divided_by_zero:u64? end_divided_by_zero:u64? calls_left_out:u64? cost_left_out_ns_low:float? cost_left_out_ns_high:float? calls_passed:u64? unwatched_ns_low:float? unwatched_ns_high:float? times_inflated:bool fallback:text? untraced_tasks:u64? startup_ns:u64",
         );
         let split = if observer == "bpf" { "" } else { "?" };
         let rows = [
@@ -101,7 +101,7 @@ fn the_record_has_exactly_the_documented_fields() {
                 format!(
                     "pid:u64 exec:text syscall:text calls:u64 errors:u64 error_kinds:counts \
                      bytes:u64 wall_ns:u64 on_cpu_ns:u64{split} blocked_ns:u64{split} \
-                     runnable_ns:u64{split} max_ns:u64 in_flight:u64 entered_before:u64? asked:u64? ready:u64? return_log2:log2 \
+                     runnable_ns:u64{split} max_ns:u64 in_flight:u64 open_ns:u64? entered_before:u64? asked:u64? ready:u64? return_log2:log2 \
                      wall_log2:log2 on_cpu_log2:log2{split} blocked_log2:log2{split} \
                      wall_times:times? on_cpu_times:times? blocked_times:times?"
                 ),

@@ -384,3 +384,31 @@ fn a_command_watched_for_a_while_is_waited_for_and_gets_signals_after_that() {
         assert_eq!(record.exit, Some(Exit::Signal(15)));
     });
 }
+
+/// A shell without job control has its background commands ignore the keys of the terminal; kill(1) is meant.
+#[test]
+fn a_watch_in_the_background_of_a_script_ends_by_an_interrupt() {
+    each_observer(|observer| {
+        let script = "\"$@\" -p $$ & echo $!; wait $!; echo status $?";
+        let mut shell = bare("sh", &[]);
+        shell.args([
+            "-c",
+            script,
+            "sh",
+            env!("CARGO_BIN_EXE_iotomy"),
+            "trace",
+            "--observer",
+            observer,
+        ]);
+        shell.args(["-i", "0.1", "-q", "--json", "-"]).stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let lines = std::io::BufReader::new(shell.stdout.take().unwrap());
+        let mut lines = std::io::BufRead::lines(lines).map(Result::unwrap);
+        let pid: i32 = lines.next().unwrap().parse().unwrap();
+        // It watches once there is an interval.
+        assert!(lines.next().unwrap().starts_with('{'));
+        kill(Pid::from_raw(pid), Signal::SIGINT).unwrap();
+        assert_eq!(lines.last().unwrap(), "status 0", "{observer}");
+        assert!(shell.wait().unwrap().success());
+    });
+}

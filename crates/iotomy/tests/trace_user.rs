@@ -65,11 +65,46 @@ fn without_privilege_auto_falls_back_and_says_why_on_one_line() {
     assert!(lines.next().unwrap().starts_with("sh ("), "{error}");
     let record = iotomy_record::store::load_trace(folder.path().join("record.json")).unwrap();
     assert_eq!(record.observer.name, "ptrace");
+    let reason = record.observer.fallback.unwrap();
+    assert!(reason.starts_with("bpf: ") && reason.contains("EPERM"), "{reason}");
+    assert!(error.contains("\n  fallback    watched by ptrace, because of bpf: "), "{error}");
     let mut command = as_nobody(folder.path());
     let output = command.args(["trace", "--observer", "bpf", "true"]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
     assert!(error.starts_with("iotomy: cannot watch by bpf: "), "{error}");
+}
+
+#[test]
+fn a_process_that_runs_already_is_watched_by_ptrace_only_if_that_is_typed() {
+    if !root() || !has("setpriv") {
+        return;
+    }
+    let folder = for_everyone();
+    let mut sleep = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sleep", "1000"])
+        .spawn()
+        .unwrap();
+    let pid = sleep.id().to_string();
+    let program = || std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+    while program().file_name() == std::path::Path::new("setpriv").file_name() {
+        std::thread::yield_now();
+    }
+    for options in [&["-d", "0.1"][..], &["-i", "1", "-d", "0.1"], &["--ring", "1", "-d", "0.1"]] {
+        let words = [&["trace", "-p", &pid], options].concat();
+        let output = as_nobody(folder.path()).args(words).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+        assert!(error.starts_with("iotomy: cannot watch by bpf: "), "{error}");
+        assert!(error.contains("EPERM") && error.contains("--observer ptrace"), "{error}");
+    }
+    let typed = ["trace", "-p", &pid, "-d", "0.1", "--observer", "ptrace"];
+    let output = as_nobody(folder.path()).args(typed).output().unwrap();
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(error.contains("observer ptrace") && !error.contains("fallback"), "{error}");
 }
 
 #[test]

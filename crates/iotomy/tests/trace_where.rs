@@ -4,7 +4,7 @@ use crate::support;
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Key, Trace};
+use iotomy_record::{FileUse, Key, Trace};
 use support::{Traced, Tracing, bpf, each_observer, has, traced};
 
 /// Calls that returned, by program and name: how many, errors and bytes.
@@ -329,4 +329,44 @@ fn a_condition_of_every_size_is_taken() {
     let all = names.join(" || ") + " || path == \"/etc/hos*\" && call == \"openat\"";
     let record = support::traced("bpf", &["--where", &all], &["cat", "/etc/hostname"]).record();
     assert_eq!(total(&record), 1, "{:?}", record.calls);
+}
+
+#[test]
+fn every_table_has_just_the_calls_that_all_filters_let_pass() {
+    let filters: [&[&str]; 4] = [
+        &["--call", "read"],
+        &["--where", "call == \"read\""],
+        &["--call", "read,close", "--where", "call != \"close\" && errno == 0"],
+        // Of calls without a descriptor it would divide by zero.
+        &["--call", "read", "--where", "1 / (fd + 1) >= 0"],
+    ];
+    let script = "cat /etc/passwd | cat >/dev/null; true";
+    let tables = ["--by", "call", "--files", "--peers", "--threads", "--slowest", "50"];
+    each_observer(|observer| {
+        for filter in filters {
+            let of = format!("{observer} {filter:?}");
+            let options = [filter, &tables].concat();
+            let record = traced(observer, &options, &["sh", "-c", script]).record();
+            let bytes: u64 = record.calls.iter().map(|row| row.bytes).sum();
+            let calls = total(&record);
+            assert!(record.calls.iter().all(|row| row.syscall == "read") && calls > 2, "{of}");
+            let by = record.by.as_ref().unwrap();
+            assert_eq!(by.rows.iter().map(|row| row.calls).sum::<u64>(), calls, "{of}");
+            let sum = |of: fn(&FileUse) -> u64| record.files.iter().map(of).sum::<u64>();
+            assert_eq!((sum(|f| f.read_calls), sum(|f| f.read_bytes)), (calls, bytes), "{of}");
+            assert_eq!((sum(|f| f.write_calls), sum(|f| f.map_calls)), (0, 0), "{of}");
+            assert_eq!(record.threads.iter().map(|row| row.calls).sum::<u64>(), calls, "{of}");
+            assert!(record.slowest.iter().all(|call| call.syscall == "read"), "{of}");
+            assert_eq!(record.observer.divided_by_zero, 0, "{of}");
+        }
+    });
+}
+
+#[test]
+fn a_condition_may_begin_with_a_sign() {
+    each_observer(|observer| {
+        let options = ["--where", "-fd == -1"];
+        let record = traced(observer, &options, &["sh", "-c", "echo x"]).record();
+        assert!(record.calls.iter().any(|row| row.syscall == "write"), "{:?}", record.calls);
+    });
 }

@@ -4,6 +4,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::bytes;
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, Run};
 
@@ -15,10 +16,11 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         1 MiB. Where they can, they pass on references to pages: later changes of the source \
         may show in the target, and their rate is not a copying rate. For iotomy copy: at \
         least 1 MiB was referenced, and nothing was copied.",
+    facts: &[Fact::Calls(&CALLS), Fact::Rings(&CALLS)],
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
-const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];
+pub(crate) const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let passed = passed(run);

@@ -4,6 +4,7 @@ use iotomy_record::numbers::thousands;
 use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -15,28 +16,33 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         each new descriptor (accept, socket, pipe and similar), and at least one for every two \
         events that epoll_wait and similar calls returned: repeated registration spends what \
         registration saves over poll.",
+    facts: &[
+        Fact::Calls(&["epoll_ctl"]),
+        Fact::Calls(&WAITS),
+        Fact::Calls(&MAKERS),
+        Fact::Calls(&MAKERS_OF_TWO),
+        Fact::Beginning,
+    ],
     rules: &[Rule::Run(judge)],
 };
 
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const MANY: u64 = 1_000;
 
-/// The calls that create descriptors to wait for, and how many each call creates.
-const MAKERS: [(&str, u64); 13] = [
-    ("accept", 1),
-    ("accept4", 1),
-    ("socket", 1),
-    ("socketpair", 2),
-    ("pipe", 2),
-    ("pipe2", 2),
-    ("eventfd", 1),
-    ("eventfd2", 1),
-    ("timerfd_create", 1),
-    ("signalfd", 1),
-    ("signalfd4", 1),
-    ("inotify_init1", 1),
-    ("pidfd_open", 1),
+/// The calls that create descriptors to wait for: one each, or two.
+const MAKERS: [&str; 10] = [
+    "accept",
+    "accept4",
+    "socket",
+    "eventfd",
+    "eventfd2",
+    "timerfd_create",
+    "signalfd",
+    "signalfd4",
+    "inotify_init1",
+    "pidfd_open",
 ];
+const MAKERS_OF_TWO: [&str; 3] = ["socketpair", "pipe", "pipe2"];
 
 /// The registrations of one image.
 struct Registered<'r> {
@@ -72,14 +78,14 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
 
 fn of_image<'r>(run: &'r Run<'_>, image: &'r Process) -> Registered<'r> {
     let rows = run.of_image(image.pid, &image.exec, image.image);
-    let succeeded = |name: &str| {
-        let all = rows.total(&[name]);
+    let succeeded = |names: &[&str]| {
+        let all = rows.total(names);
         all.calls.saturating_sub(all.errors)
     };
-    let made = MAKERS.iter().map(|(name, each)| succeeded(name).saturating_mul(*each)).sum();
+    let made = succeeded(&MAKERS).saturating_add(succeeded(&MAKERS_OF_TWO).saturating_mul(2));
     Registered {
         exec: &image.exec,
-        changes: succeeded("epoll_ctl"),
+        changes: succeeded(&["epoll_ctl"]),
         events: rows.total(&WAITS).ready,
         made,
     }

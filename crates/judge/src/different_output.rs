@@ -12,6 +12,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "Each of two contenders wrote the same number of bytes in all its runs, one of \
         them at least 4 KiB, and the numbers differ by at least 1 %. The rule ignores smaller \
         differences, such as a line with the time.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

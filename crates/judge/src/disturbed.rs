@@ -14,6 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "During these blocks other programs used CPUs, the hypervisor ran other guests, or \
                   memory was short. The record marks the blocks, and --redo repeats them up to its \
                   limit.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

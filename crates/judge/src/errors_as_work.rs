@@ -6,6 +6,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::thousands;
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -18,6 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         more than half of the calls of that name, and more than half of all such calls and \
         requests (a copy that is refused and then made by another call is work). A loop over \
         a closed or full descriptor is fast and moves nothing.",
+    facts: &[Fact::Calls(&CALLS), Fact::Rings(&OPERATIONS)],
     rules: &[Rule::Run(judge)],
 };
 

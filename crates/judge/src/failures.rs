@@ -11,6 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "timed runs failed",
     description: "With --ignore-failure, timed runs of a contender ended with a status other than \
         0.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{thousands, three_digits};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -15,6 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         which less than a tenth is ready. The kernel scans all of them on every call; epoll keeps \
         the list. The rule excludes select: the record has the highest descriptor it names, not \
         their number.",
+    facts: &[Fact::Calls(&CALLS)],
     rules: &[Rule::Run(judge)],
 };
 

@@ -10,6 +10,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "every contender ran with a seccomp filter",
     description: "With --deny, contenders without a denied call run with an empty filter, so that \
         all have the overhead of a filter.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run, is_library};
 
@@ -15,6 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         is not a shared library, and less than nine tenths of its size is allocated. Holes read \
         as zeros without access to a device. Other file systems compress, or count no blocks \
         (procfs, sysfs).",
+    facts: &[Fact::Files],
     rules: &[Rule::Run(judge)],
 };
 

@@ -8,6 +8,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{bytes, duration};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Copied, Declaration, KnownLimits, Rule, UnnamedFinding};
 use crate::run::{Flow, NULL, Run, ZERO, rate};
 use crate::{by_reference, holes, mapped_untouched};
@@ -21,6 +22,12 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         memory by more than a tenth, and by more than three times the interquartile range. The \
         finding names the cause where the record shows it: a null device, a mapping that was not \
         touched, bytes passed on by reference, holes, /dev/zero.",
+    facts: &[
+        Fact::Files,
+        Fact::Calls(&by_reference::CALLS),
+        Fact::Calls(&["copy_file_range", "mmap"]),
+        Fact::Rings(&by_reference::CALLS),
+    ],
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
@@ -54,7 +61,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         Some(_) => "make the bytes be read: pipe them to `wc -c`, or use --output pipe",
         None => "make the bytes be read: pipe them to `wc -c`",
     };
-    Some(found.advise(advice))
+    Some(found.advise_command(advice))
 }
 
 /// For each source separately: the bytes written after it are counted with their own time.

@@ -11,6 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "a contender left processes running when it ended",
     description: "Processes of a contender were alive after its command had ended. iotomy killed \
         them before the next run; no figure includes their work.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

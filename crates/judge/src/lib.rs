@@ -5,16 +5,20 @@
 //! nothing: the same record with the same limits always gets the same findings.
 //!
 //! The one invariant: a finding says only what its evidence shows. A fact that the record lacks
-//! (unwatched files, a limit that was not measured) leads to no finding, and never to a guess.
+//! (unwatched files, calls that a filter left out, a limit that was not measured) leads to no finding, and
+//! never to a guess.
 
 mod blocked_on;
 mod by_reference;
+mod connection_per_request;
 mod cpu_saturation;
 mod ctl_per_event;
 mod different_output;
 mod disturbed;
 mod errors_as_work;
+mod facts;
 mod failures;
+mod few_files_opened;
 mod few_ready;
 mod filtered;
 mod finding;
@@ -26,6 +30,7 @@ mod mapped_untouched;
 mod noise;
 mod null_sink;
 mod open_not_read;
+mod opened_again;
 mod page_cache;
 mod pipeline_limit;
 mod registry;
@@ -38,7 +43,9 @@ mod ring_unbatched;
 mod ring_workers;
 mod run;
 mod shell;
+mod small_appends;
 mod small_requests;
+mod split_message;
 mod stat_storm;
 mod still_dirty;
 mod sync_per_write;
@@ -51,6 +58,7 @@ use std::collections::BTreeSet;
 
 use iotomy_record::{Anatomy, CopyRun, Finding, Limits, Race, Trace};
 
+pub use facts::Fact;
 pub use finding::Declaration;
 pub use registry::FINDINGS;
 
@@ -77,13 +85,7 @@ pub fn trace(record: &Trace, limits: Option<&Limits>) -> Judgement {
 /// Judges a run that was dissected: as a trace, and by its layers.
 pub fn anatomy(record: &Anatomy, limits: Option<&Limits>) -> Judgement {
     let mut judgement = trace(&record.trace, limits);
-    for declared in FINDINGS {
-        for rule in declared.rules {
-            if let Rule::Anatomy(rule) = rule {
-                judgement.findings.extend(rule(record).map(|found| declared.finding(found)));
-            }
-        }
-    }
+    judgement.findings.extend(FINDINGS.iter().filter_map(|declared| declared.of_anatomy(record)));
     judgement
 }
 
@@ -96,16 +98,7 @@ pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
         let run = Run::new(Some(&contender.label), trace, contender.wall.median_ns, &known);
         findings.extend(FINDINGS.iter().filter_map(|declared| declared.of_run(&run)));
     }
-    for declared in FINDINGS {
-        for rule in declared.rules {
-            let found = match rule {
-                Rule::Race(rule) => rule(record),
-                Rule::RaceByLimits(rule) => rule(record, &known),
-                _ => continue,
-            };
-            findings.extend(found.into_iter().map(|found| declared.finding(found)));
-        }
-    }
+    findings.extend(FINDINGS.iter().flat_map(|declared| declared.of_race(record, &known)));
     Judgement { findings, missing: known.missing.into_inner() }
 }
 

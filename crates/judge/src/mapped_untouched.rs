@@ -4,6 +4,7 @@ use iotomy_record::numbers::{bytes, thousands};
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, Run, is_library};
 
@@ -15,6 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         wrote as many bytes, within an eighth, and its page faults cannot have touched half of \
         the mapping, even if each mapped a huge page of 2 MiB. The program did not read these \
         bytes. The rule excludes hugetlbfs, whose pages may be larger.",
+    facts: &[Fact::Files, Fact::Calls(&["mmap"]), Fact::Beginning, Fact::End],
     rules: &[Rule::Run(judge)],
 };
 
@@ -47,7 +49,10 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("page_faults", json!(faults)),
         ("touched_bytes_at_most", json!(touched)),
     ];
-    Some(UnnamedFinding::new(text, evidence).advise("make the bytes be read: pipe them to `wc -c`"))
+    Some(
+        UnnamedFinding::new(text, evidence)
+            .advise_command("make the bytes be read: pipe them to `wc -c`"),
+    )
 }
 
 /// The same as the cause of something.

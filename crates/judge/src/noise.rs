@@ -12,6 +12,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "runs of one command differ by more than the commands do",
     description: "A comparison of wall times is undecided, and its confidence interval is wider \
         than the distance of the ratio from 1.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

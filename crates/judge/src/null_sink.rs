@@ -4,6 +4,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::bytes;
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, Run};
 
@@ -13,6 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "the bytes went to the null device, which does not read them",
     description: "At least 1 MiB was written to /dev/null. A write there returns at once: the run \
         times how the bytes are produced, not how they are moved.",
+    facts: &[Fact::Files],
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 

@@ -3,6 +3,7 @@
 use iotomy_record::{Anatomy, DissectedCall, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -14,6 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         did not stay if any of their time is in the block layer or a driver, or blocked on a \
         device or a journal; they stayed if none is, and 30 or more samples would have shown a \
         tenth.",
+    facts: &[Fact::Calls(&CALLS), Fact::Samples],
     rules: &[Rule::Anatomy(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run};
 
@@ -17,6 +18,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         finding has the bytes that the run's threads fetched from storage, including \
         read-ahead and the programs' own pages. The rule excludes files read past the cache \
         (O_DIRECT).",
+    facts: &[Fact::Files, Fact::Rings(&[]), Fact::Beginning],
     rules: &[Rule::Run(judge)],
 };
 

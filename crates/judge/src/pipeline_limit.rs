@@ -6,6 +6,7 @@ use iotomy_record::numbers::{duration, share};
 use iotomy_record::{FileKind, Process, Verdict};
 use serde_json::{Value, json};
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{Rows, Run};
 
@@ -21,6 +22,14 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         it was off its CPU. The pipeline is as fast as this process. There is no finding if \
         two processes are that busy, if the run may use one CPU only (then the CPU is the \
         limit), if threads of io_uring worked for the run, or if events were lost.",
+    facts: &[
+        Fact::Calls(&READS),
+        Fact::Calls(&WRITES),
+        Fact::Files,
+        Fact::Ledger,
+        Fact::Tree,
+        Fact::Beginning,
+    ],
     rules: &[Rule::Run(judge)],
 };
 
@@ -97,7 +106,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     ];
     let found = UnnamedFinding::new(text, evidence);
     Some(match parallel(&stage.process.argv, name) {
-        Some(advice) => found.advise(advice),
+        Some(advice) => found.advise_command(advice),
         None => found,
     })
 }

@@ -2,11 +2,12 @@
 
 use crate::finding::Declaration;
 use crate::{
-    blocked_on, by_reference, cpu_saturation, ctl_per_event, different_output, disturbed,
-    errors_as_work, failures, few_ready, filtered, herd, holes, impossible_rate, left_behind,
-    mapped_untouched, noise, null_sink, open_not_read, page_cache, pipeline_limit, relay,
-    ring_files, ring_links, ring_overflow, ring_polling, ring_unbatched, ring_workers, shell,
-    small_requests, stat_storm, still_dirty, sync_per_write, too_short, traced_otherwise, untraced,
+    blocked_on, by_reference, connection_per_request, cpu_saturation, ctl_per_event,
+    different_output, disturbed, errors_as_work, failures, few_files_opened, few_ready, filtered,
+    herd, holes, impossible_rate, left_behind, mapped_untouched, noise, null_sink, open_not_read,
+    opened_again, page_cache, pipeline_limit, relay, ring_files, ring_links, ring_overflow,
+    ring_polling, ring_unbatched, ring_workers, shell, small_appends, small_requests,
+    split_message, stat_storm, still_dirty, sync_per_write, too_short, traced_otherwise, untraced,
 };
 
 /// Every finding, the gravest first.
@@ -22,6 +23,11 @@ pub static FINDINGS: &[&Declaration] = &[
     &too_short::DECLARATION,
     &noise::DECLARATION,
     &small_requests::DECLARATION,
+    &small_appends::DECLARATION,
+    &split_message::DECLARATION,
+    &connection_per_request::DECLARATION,
+    &opened_again::DECLARATION,
+    &few_files_opened::DECLARATION,
     &relay::DECLARATION,
     &sync_per_write::DECLARATION,
     &ring_workers::DECLARATION,

@@ -6,6 +6,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{share, thousands};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -17,6 +18,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         were not carried out because a request that they were linked to (IOSQE_IO_LINK) \
         failed. A read or write of fewer bytes than requested fails its link, too. Fewer are \
         the ends of files: the last read of a copy is short.",
+    facts: &[Fact::Rings(&[])],
     rules: &[Rule::Run(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::thousands;
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -14,6 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "At least one result of a program's requests to io_uring found the \
         completion queue full. The kernel keeps such a result in memory of its own, and the \
         program gets it by another call of io_uring_enter; without that memory, it is lost.",
+    facts: &[Fact::Rings(&[])],
     rules: &[Rule::Run(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::numbers::{duration, share, thousands};
 use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -16,6 +17,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         50 µs for each and 1 ns for each byte. The rule needs a ring whose requests no \
         worker thread carried out: the CPU time of both is one figure. The thread polls its \
         queue until it has been empty for sq_thread_idle, and uses a CPU all that time.",
+    facts: &[Fact::Rings(&[]), Fact::Ledger],
     rules: &[Rule::Run(judge)],
 };
 

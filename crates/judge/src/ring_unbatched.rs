@@ -4,6 +4,7 @@ use iotomy_record::numbers::{duration, share, thousands, three_digits};
 use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -16,6 +17,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         for these calls cost at least 1 ms and 1 % of the run's time (without the run queue \
         delay of the program). A call can submit as many requests as the queue has room for. \
         The rule excludes rings with a submission thread.",
+    facts: &[Fact::Rings(&[]), Fact::Calls(&["io_uring_enter"]), Fact::Ledger],
     rules: &[Rule::Run(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::numbers::{duration, share, thousands};
 use iotomy_record::{Process, RingOperation, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -17,6 +18,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         such request is handed to another thread. A ring does so where it is asked to \
         (IOSQE_ASYNC), where the file cannot be read or written without waiting (writes to \
         the page cache of ext4), and with each fsync.",
+    facts: &[Fact::Rings(&[]), Fact::Ledger],
     rules: &[Rule::Run(judge)],
 };
 

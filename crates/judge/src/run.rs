@@ -64,7 +64,16 @@ pub(crate) struct Total {
     pub(crate) bytes: u64,
     pub(crate) ready: u64,
     pub(crate) asked: u64,
+    pub(crate) wall_ns: u64,
     pub(crate) blocked_ns: u64,
+    pub(crate) in_flight: u64,
+}
+
+impl Total {
+    /// Those that ended, and those that did not.
+    pub(crate) fn begun(&self) -> u64 {
+        self.calls.saturating_add(self.in_flight)
+    }
 }
 
 /// Where bytes written are gone.
@@ -154,12 +163,6 @@ impl<'a> Run<'a> {
         counted.try_fold(0, |sum: u64, of_image| Some(sum.saturating_add(of_image?)))
     }
 
-    /// Whether a ring may have done what the record does not have.
-    pub(crate) fn has_unseen_ring(&self) -> bool {
-        let is_seen = self.trace.observer.sees_rings == Some(true);
-        !is_seen && self.total(&["io_uring_enter", "io_uring_setup"]).calls > 0
-    }
-
     /// All requests to io_uring by these operations.
     pub(crate) fn requested(&self, operations: &[&str]) -> Total {
         requested(self.trace.ring_operations.iter(), operations)
@@ -225,6 +228,8 @@ pub(crate) fn total<'c>(calls: impl Iterator<Item = &'c Call>) -> Total {
         ready: sum.ready.saturating_add(call.ready.unwrap_or(0)),
         asked: sum.asked.saturating_add(call.asked.unwrap_or(0)),
         blocked_ns: sum.blocked_ns.saturating_add(call.blocked_ns.unwrap_or(0)),
+        wall_ns: sum.wall_ns.saturating_add(call.wall_ns),
+        in_flight: sum.in_flight.saturating_add(call.in_flight),
     })
 }
 
@@ -236,6 +241,7 @@ fn requested<'r>(rows: impl Iterator<Item = &'r RingOperation>, operations: &[&s
         errors: sum.errors.saturating_add(row.errors),
         bytes: sum.bytes.saturating_add(row.bytes),
         blocked_ns: sum.blocked_ns.saturating_add(row.wall_ns),
+        in_flight: sum.in_flight.saturating_add(row.in_flight),
         ..sum
     })
 }

@@ -12,6 +12,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "a contender's time includes the start of a shell",
     description: "A contender ran under `sh -c`, whose start takes at least a fiftieth of its \
         time while others run without, or at least a fifth.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

@@ -4,6 +4,7 @@ use iotomy_record::numbers::{bytes, duration, share, thousands};
 use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, RING_READS, RING_WRITES, Rows, Run, ZERO, is_made_up};
 
@@ -19,9 +20,22 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         MiB, block devices and /dev/zero, but not pipes, terminals, procfs and sysfs. Writes \
         count unless the program reads about as often from one of the latter. The rule \
         excludes requests to io_uring, which need no kernel entry each.",
+    facts: &[
+        Fact::Files,
+        Fact::Calls(&READS),
+        Fact::Calls(&WRITES),
+        Fact::Calls(&JUMPS),
+        Fact::Rings(&[]),
+        Fact::Ledger,
+    ],
     rules: &[Rule::Run(judge)],
 };
 
+/// Calls on a file in sequence, and those that move about in it.
+pub(crate) const READS: [&str; 2] = ["read", "readv"];
+pub(crate) const WRITES: [&str; 2] = ["write", "writev"];
+pub(crate) const JUMPS: [&str; 6] =
+    ["lseek", "_llseek", "pread64", "preadv", "pwrite64", "pwritev"];
 const MANY: u64 = 1_000;
 const SMALL: u64 = 64 << 10;
 /// Of the run's time: less is not worth a word.
@@ -37,7 +51,7 @@ struct FileTraffic<'a> {
     bytes: u64,
 }
 
-fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
+pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let ways = run.trace.files.iter().flat_map(|file| {
         let reads =
             FileTraffic { file, verb: "reads", calls: file.read_calls, bytes: file.read_bytes };
@@ -92,11 +106,12 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("syscall_ns", json!(each)),
         ("saved_ns", json!(saved as u64)),
     ];
-    let advice = match worst.file.exec.as_str() {
-        "dd" => "dd bs=1M, or iotomy copy".to_owned(),
-        other => format!("use a larger buffer or block size, if {other} has such an option"),
-    };
-    Some(UnnamedFinding::new(text, evidence).advise(advice))
+    let found = UnnamedFinding::new(text, evidence);
+    Some(match worst.file.exec.as_str() {
+        "dd" => found.advise_command("dd bs=1M, or iotomy copy"),
+        other => found
+            .advise(format!("use a larger buffer or block size, if {other} has such an option")),
+    })
 }
 
 /// The rows of the image that used a file.
@@ -107,8 +122,8 @@ fn rows_of<'r, 'a>(run: &'r Run<'a>, file: &'a FileUse) -> &'r Rows<'a> {
 /// The mean on-CPU time of an image's calls of these kinds; `None` where it is unknown.
 fn on_cpu_each_ns(run: &Run<'_>, way: &FileTraffic<'_>) -> Option<f64> {
     let names = match way.verb {
-        "reads" => ["read", "readv"],
-        _ => ["write", "writev"],
+        "reads" => READS,
+        _ => WRITES,
     };
     let of_image = rows_of(run, way.file).calls.iter();
     let of_image = of_image.filter(|call| names.contains(&call.syscall.as_str()));
@@ -158,6 +173,5 @@ fn is_by_ring(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
 
 /// Programs that seek, or use calls with offsets, may jump about.
 fn is_in_sequence(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
-    let jumps = ["lseek", "_llseek", "pread64", "preadv", "pwrite64", "pwritev"];
-    rows_of(run, way.file).total(&jumps).calls <= way.calls / 10
+    rows_of(run, way.file).total(&JUMPS).calls <= way.calls / 10
 }

@@ -7,6 +7,7 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{share, thousands};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
@@ -19,6 +20,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         `trace --paths`, the paths they were given most often; the record does not show whether \
         they are needed. The rule excludes programs that read directories with perhaps a \
         fourth as many entries: a walk over files (find, du, ls -l, tar) queries each.",
+    facts: &[Fact::Calls(&[]), Fact::Paths],
     rules: &[Rule::Run(judge)],
 };
 

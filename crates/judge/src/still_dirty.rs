@@ -6,6 +6,7 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run};
 
@@ -16,8 +17,12 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "When the watch ended, at least 1 MiB of the files written to, and half of the \
         bytes written, were dirty in the page cache or under write-back (cachestat): the time \
         does not include writing them to the device. The rule excludes files in memory (tmpfs).",
+    facts: &[Fact::Files, Fact::Calls(&SYNCS), Fact::Rings(&[]), Fact::End],
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
+
+const SYNCS: [&str; 6] = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"];
+const RING_SYNCS: [&str; 2] = ["fsync", "sync_file_range"];
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let written: Vec<_> = run.flows.iter().filter(|flow| is_target(flow)).collect();
@@ -32,10 +37,9 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         [one] => one.file.path.clone(),
         many => format!("{} files", many.len()),
     };
-    let syncs = run.total(&["fsync", "fdatasync", "sync", "syncfs", "msync"]).calls;
-    let syncs = syncs.saturating_add(run.requested(&["fsync", "sync_file_range"]).calls);
-    let is_unsynced = syncs == 0 && !run.has_unseen_ring();
-    let why = if is_unsynced { ": no call that syncs was made" } else { "" };
+    // One that did not end before the run is a call, too.
+    let syncs = run.total(&SYNCS).begun().saturating_add(run.requested(&RING_SYNCS).begun());
+    let why = if syncs == 0 { ": no call that syncs was made" } else { "" };
     let text = format!(
         "{} written to {name} were dirty or under write-back when the run ended: not yet on the \
          device{why}",
@@ -50,7 +54,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         "include it in the time: run `sync FILE` after the \
             command"
     };
-    Some(UnnamedFinding::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise_command(advice))
 }
 
 fn is_target(flow: &Flow<'_>) -> bool {

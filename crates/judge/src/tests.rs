@@ -6,6 +6,7 @@ mod pipelines;
 mod race;
 mod ring_bytes;
 mod rings;
+mod services;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -82,7 +83,14 @@ fn trace() -> Trace {
             divided_by_zero: 0,
             end_divided_by_zero: 0,
             calls_left_out: None,
+            cost_left_out_ns_low: 0.0,
+            cost_left_out_ns_high: 0.0,
+            calls_passed: 0,
+            unwatched_ns_low: 0.0,
+            unwatched_ns_high: 0.0,
             times_inflated: false,
+            fallback: None,
+            untraced_tasks: 0,
             startup_ns: 0,
         },
         processes: vec![Process {
@@ -482,23 +490,36 @@ fn accepts_that_found_nothing_in_several_processes_are_a_herd() {
     assert_eq!(found(vec![accept(1, 150), accept(2, 150), wait(20)], vec![]), []);
     // Each its own connections, and once more to know that there is no other.
     assert_eq!(found(vec![accept(1, 100), accept(2, 100)], vec![]), []);
+    assert_eq!(found(vec![accept(1, 100), accept(2, 100), wait(200)], vec![]), []);
+    // Half of all, but more than the connections in some of the processes.
+    assert_eq!(ids(&found(vec![accept(1, 95), accept(2, 105), wait(200)], vec![])), ["herd"]);
+    assert_eq!(found(vec![accept(1, 96), accept(2, 104), wait(200)], vec![]), []);
     assert_eq!(found(vec![accept(1, 150)], vec![]), []);
     assert_eq!(found(vec![accept(1, 60), accept(2, 60)], vec![]), []);
 }
 
 #[test]
 fn syncs_and_stats_are_held_against_what_they_are_for() {
-    let synced = |syncs| {
-        let sync = Call { blocked_ns: Some(50 * MS), ..call("fsync", syncs) };
-        found(vec![sync, call("write", 100)], vec![])
+    let written = |writes| vec![sink(FileKind::File, "/data/log", writes * 4096, writes)];
+    let synced = |syncs, ns| {
+        let sync = Call { blocked_ns: Some(ns), ..call("fsync", syncs) };
+        found(vec![sync, call("write", 100)], written(100))
     };
-    assert_eq!(ids(&synced(100)), ["sync-per-write"]);
-    assert_eq!(synced(40), []);
+    assert_eq!(ids(&synced(100, 2 * MS)), ["sync-per-write"]);
+    // One for several writes, too, where the run waits for it: a database without transactions.
+    assert_eq!(ids(&synced(40, 10 * MS)), ["sync-per-write"]);
+    assert_eq!(synced(40, 9 * MS), []);
+    assert_eq!(synced(31, 50 * MS), []);
     // A sync of a file in memory waits for nothing; a ring's writes are no calls.
-    let sync = |ns| Call { blocked_ns: Some(ns), ..call("fsync", 100) };
-    assert_eq!(found(vec![sync(MS / 2), call("write", 100)], vec![]), []);
-    let ring = vec![sync(50 * MS), call("write", 100), call("io_uring_enter", 100)];
-    assert_eq!(found(ring, vec![]), []);
+    assert_eq!(synced(100, MS / 2), []);
+    let sync = |syncs| Call { blocked_ns: Some(50 * MS), ..call("fsync", syncs) };
+    let ring = vec![sync(100), call("write", 100), call("io_uring_enter", 100)];
+    assert_eq!(found(ring, written(100)), []);
+    // Each of many files is to be on the device, and its name.
+    let files: Vec<FileUse> =
+        (0..60).map(|n| sink(FileKind::File, &format!("/data/{n}"), 4096, 1)).collect();
+    assert_eq!(found(vec![sync(120), call("write", 60)], files.clone()), []);
+    assert_eq!(ids(&found(vec![sync(121), call("write", 60)], files)), ["sync-per-write"]);
     let asking = |asked| found(vec![call("newfstatat", asked), call("openat", 2_000)], vec![]);
     assert_eq!(ids(&asking(3_000)), ["stat-storm"]);
     assert_eq!(asking(1_500), []);

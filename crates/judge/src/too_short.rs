@@ -13,6 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "Executing a program that does nothing takes at least a fifth of a contender's \
         median run on this machine (the limit `exec`, minus its interquartile range). Much of the \
         comparison is then about how programs start.",
+    facts: &[],
     rules: &[Rule::RaceByLimits(judge)],
 };
 

@@ -3,6 +3,7 @@
 use iotomy_record::{Metric, Race, Trace, Verdict};
 use serde_json::json;
 
+use crate::facts::Fact;
 use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -13,6 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         than 0.8 or more than 1.25 times the median of the timed runs, differs from it by at \
         least 2 ms and lies outside the range of the timed runs, for any overhead within its \
         range. The rule excludes observers that inflate all times.",
+    facts: &[Fact::Calls(&[])],
     rules: &[Rule::Race(judge)],
 };
 

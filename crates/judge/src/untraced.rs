@@ -11,6 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "a contender was not traced, so its time is not accounted for",
     description: "The race was to trace a contender, and the traced run is missing; the finding \
         gives the reason.",
+    facts: &[],
     rules: &[Rule::Race(judge)],
 };
 

@@ -1,8 +1,6 @@
 //! Findings of runs of foreign programs. Each firing in `corpus/index.json` was checked by hand when the run was
 //! recorded (scripts/record-corpus), and the index says how; any other firing, or one that is missing, is a mistake.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,8 +12,8 @@ use iotomy_record::store::{Record, parse_limits, parse_record};
 use iotomy_record::{Finding, Limits};
 
 /// One entry of the index: what was run, and the findings that must be made, each with how it was checked.
-struct Entry {
-    name: String,
+pub(crate) struct Entry {
+    pub(crate) name: String,
     findings: BTreeMap<String, String>,
 }
 
@@ -23,14 +21,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
-fn unpacked(name: &str) -> Vec<u8> {
+pub(crate) fn unpacked(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let file = File::open(folder().join(format!("{name}.json.gz"))).unwrap();
     GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-fn index() -> Vec<Entry> {
+pub(crate) fn index() -> Vec<Entry> {
     let text = fs::read_to_string(folder().join("index.json")).unwrap();
     let index: serde_json::Value = serde_json::from_str(&text).unwrap();
     let entries = index.as_object().unwrap().iter();
@@ -44,7 +42,7 @@ fn index() -> Vec<Entry> {
         .collect()
 }
 
-fn judged(record: &Record, limits: &Limits) -> Judgement {
+pub(crate) fn judged(record: &Record, limits: &Limits) -> Judgement {
     match record {
         Record::Trace(record) => iotomy_judge::trace(record, Some(limits)),
         Record::Anatomy(record) => iotomy_judge::anatomy(record, Some(limits)),
@@ -55,7 +53,7 @@ fn judged(record: &Record, limits: &Limits) -> Judgement {
 }
 
 /// The id of a finding; of a contender's, with its label in front.
-fn key(finding: &Finding) -> String {
+pub(crate) fn key(finding: &Finding) -> String {
     match finding.evidence.get("contender").and_then(|label| label.as_str()) {
         Some(label) => format!("{label}: {}", finding.id),
         None => finding.id.clone(),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use iotomy_host::file_systems;
-use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, fstatfs};
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, seek, tell};
 use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 /// The kind of file behind a descriptor.
@@ -70,6 +70,35 @@ const MADE_UP: [u64; 8] = [
     0xcafe_4a11, // bpf
 ];
 
+/// File systems on disks and in memory that hold files of just the size they report, and find all holes.
+const LOCAL: [u64; 15] = [
+    file_systems::EXT4,
+    file_systems::TMPFS,
+    file_systems::OVERLAY,
+    0x5846_5342, // xfs
+    0x9123_683e, // btrfs
+    0xf2f5_2010, // f2fs
+    0xca45_1a4e, // bcachefs
+    0x2fc1_2fc1, // zfs
+    0x8584_58f6, // ramfs
+    0x4d44,      // vfat
+    0x2011_bab0, // exfat
+    0x7366_746e, // ntfs3
+    0x7371_7368, // squashfs
+    0xe0f5_e1e2, // erofs
+    0x9660,      // iso9660
+];
+
+/// File systems of networks whose files are never shorter than they report, but may have grown on their server, and
+/// whose protocol may not know holes.
+const REMOTE: [u64; 5] = [
+    0x6969,      // nfs
+    0xff53_4d42, // cifs
+    0xfe53_4d42, // smb
+    0x00c3_6400, // ceph
+    0x0bd0_0bd0, // lustre
+];
+
 impl<'fd> End<'fd> {
     /// Examines a descriptor.
     ///
@@ -125,14 +154,40 @@ impl<'fd> End<'fd> {
         self.size
     }
 
-    /// Whether [`End::size`] is the number of bytes there are to read.
+    /// Whether [`End::size`] is the number of bytes there are to read, as far as the file system is to be believed: to
+    /// read(2) alone the end is known.
     pub fn has_true_size(&self) -> bool {
         self.kind == Kind::Regular && !MADE_UP.contains(&self.magic)
+    }
+
+    /// Whether as many bytes as [`End::size`] can be read, if not more. A server of FUSE or 9p gives what it likes; a
+    /// mapping, and a read that does not wait, are then filled with zeros up to the claimed size, and read(2) is not.
+    pub fn gives_its_size(&self) -> bool {
+        self.has_true_size() && (LOCAL.contains(&self.magic) || REMOTE.contains(&self.magic))
+    }
+
+    /// Whether `SEEK_HOLE` finds its holes. Elsewhere "none" may mean that the file system does not look.
+    pub fn finds_holes(&self) -> bool {
+        LOCAL.contains(&self.magic)
     }
 
     /// Whether a regular file takes less room than its size: it probably has holes.
     pub fn may_have_holes(&self) -> bool {
         self.kind == Kind::Regular && self.blocks.saturating_mul(512) < self.size
+    }
+
+    /// Whether it takes less room than its bytes, on a file system that may have no `SEEK_HOLE`: the kernel then says that
+    /// there is no hole before the end.
+    pub(crate) fn may_hide_holes(&self) -> bool {
+        self.may_have_holes() && self.has_true_size() && !self.finds_holes()
+    }
+
+    /// Whether it has holes that only its zeros show.
+    pub(crate) fn hides_holes(&self) -> bool {
+        let Some(at) = tell(self.fd).ok().filter(|_| self.may_hide_holes()) else { return false };
+        let hole = seek(self.fd, SeekFrom::Hole(at));
+        let is_back = seek(self.fd, SeekFrom::Start(at)).is_ok();
+        is_back && !hole.is_ok_and(|hole| hole < self.size)
     }
 
     /// Device and inode.

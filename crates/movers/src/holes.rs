@@ -11,6 +11,9 @@
 //! ([`Sparse::Always`]), each block has to pass through this process: data extents, or whole
 //! sources without extents, are read, examined and written here, as `read-write` does.
 //!
+//! A file system without `SEEK_HOLE` says that there are none. Where a file takes less room than its bytes, blocks of zeros
+//! are holes then, and the bytes pass through this process too, whatever the mover.
+//!
 //! Holes count as moved, and neither as referenced, copied nor touched.
 //!
 //! The one invariant: bytes that count as moved have reached the target. A hole behind the target's
@@ -70,7 +73,7 @@ pub(crate) fn run(
     if job.sparse == Sparse::Never || !into_file || keeps {
         return mover.run(source, target, job);
     }
-    let looks = job.sparse == Sparse::Always && of.holes == Holes::Found;
+    let mut looks = job.sparse == Sparse::Always && of.holes == Holes::Found;
     if !source.has_true_size() {
         if !looks {
             return mover.run(source, target, job);
@@ -86,6 +89,7 @@ pub(crate) fn run(
     };
     match extents.has_holes(source) {
         Ok(holes) if holes || looks => {}
+        Ok(_) if source.may_hide_holes() => looks = true,
         Ok(_) => return mover.run(source, target, job),
         Err(errno) => {
             return Err(MoveError::new(of, "lseek", Side::Source, Moved::default(), errno));

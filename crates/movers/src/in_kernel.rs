@@ -5,7 +5,7 @@ use rustix::fs::tell;
 use rustix::io::{Errno, pread};
 
 use crate::patience::patiently_both;
-use crate::read_write::pump;
+use crate::read_write::read_on;
 use crate::refusal::{is_suspicious_end, refused_or_failed};
 use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side, Traffic};
 
@@ -72,16 +72,17 @@ pub(crate) fn repeat(
     loop {
         let want = job.want(moved.bytes, MOST);
         if want == 0 {
-            break;
+            return Ok(Outcome::Done(moved));
+        }
+        // One call less: reading answers for the end.
+        if moved.bytes > 0 && source.has_true_size() && moved.bytes == source.size() {
+            return read_on(of, source, target, job, moved).map(Outcome::Done);
         }
         match patiently_both(source.fd(), target.fd(), || call(want)) {
             Ok(0) if moved.bytes == 0 && is_suspicious_end(source) => {
                 return Ok(Outcome::Refused { call: name, errno: None });
             }
-            Ok(0) if ended_early(source, moved) => {
-                return pump(of, source, target, job, moved).map(Outcome::Done);
-            }
-            Ok(0) => break,
+            Ok(0) => return read_on(of, source, target, job, moved).map(Outcome::Done),
             Ok(more) => {
                 moved.traffic += figures(moved.bytes, more as u64);
                 moved.bytes += more as u64;
@@ -93,13 +94,6 @@ pub(crate) fn repeat(
             }
         }
     }
-    Ok(Outcome::Done(moved))
-}
-
-/// Whether a source has bytes behind the moved ones, although a call has moved none of them without
-/// an error: reading them shows why. No call is made where all bytes of the source were moved.
-pub(crate) fn ended_early(source: &End<'_>, moved: Moved) -> bool {
-    moved.bytes < source.size() && is_suspicious_end(source)
 }
 
 /// The end that an error of a call with two ends belongs to. Where the error itself is ambiguous,

@@ -95,6 +95,9 @@ impl Mover for IoUring {
                 return Err(format!("the {role} is a {}", end.kind().name()));
             }
         }
+        if source.has_true_size() && !source.gives_its_size() {
+            return Err("its file system answers a ring's reads by the size it claims".to_owned());
+        }
         plain(source, target)?;
         apart(source, target, job)
     }

@@ -17,7 +17,8 @@
 //! read (`EIO`), or there was no memory for it: `EFAULT` does not distinguish these. So it is read
 //! with pread(2), which does. In the page that holds a new end the lost bytes read as zeroes, so
 //! each write goes no further than the file's size just before it; a file that shrinks in between
-//! can still return zeroes for the lost bytes.
+//! can still return zeroes for the lost bytes. A file system that may claim more bytes than it gives is asked for the last
+//! byte of a window first.
 
 use rustix::event::PollFlags;
 use rustix::io::{Errno, pread, write};
@@ -25,7 +26,7 @@ use rustix::io::{Errno, pread, write};
 use iotomy_sys::mapping::Window;
 
 use crate::patience::patiently;
-use crate::position::{apart, remaining};
+use crate::position::{apart, reaches, remaining};
 use crate::refusal::{only, refused_or_failed};
 use crate::route::Route;
 use crate::{
@@ -47,7 +48,7 @@ static DECLARATION: Declaration = Declaration {
     description: "The kernel copies once, from the page cache to the target, and maps and unmaps \
         each window for that. As in cat on Solaris.",
     man: &["mmap(2)", "write(2)"],
-    calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek", "pread64"],
+    calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek", "pread64", "read"],
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
@@ -96,7 +97,10 @@ impl Mover for MmapWrite {
         let at = rustix::fs::SeekFrom::Start(start + count.bytes);
         let settled = rustix::fs::seek(source.fd(), at).map_err(|e| ("lseek", Side::Source, e));
         match outcome.and(settled) {
-            Ok(_) => Ok(Outcome::Done(moved)),
+            Ok(_) => {
+                let on = read_write::read_on(&DECLARATION, source, target, job, moved);
+                on.map(Outcome::Done)
+            }
             Err(("mmap", side, e)) => refused_or_failed(&DECLARATION, "mmap", side, moved, e),
             Err((call, side, e)) => Err(MoveError::new(&DECLARATION, call, side, moved, e)),
         }
@@ -137,6 +141,10 @@ fn windows(
         }
         let base = at - at % PAGE;
         let length = usize::try_from((at - base + left).min(WINDOW)).expect("8 MiB at most");
+        // Pages behind the bytes that the source really has would be zeros. Reading goes on from here.
+        if !source.gives_its_size() && !reaches(source, base + length as u64) {
+            return Ok(());
+        }
         // Pages that are populated by mmap cannot be advised before.
         let populate = job.populate && !job.huge_pages;
         let window = Window::map(source.fd(), base, length, populate)

@@ -211,7 +211,10 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
 
     /// Moves all ranges, in this thread and as many others as the job allows and the system grants.
     fn share_out(&self) {
-        let useful = self.length.div_ceil(self.range).min(self.job.threads.into());
+        // Of a file that may be shorter than it claims, a range behind its end may be read as zeros while another
+        // thread makes its size known again.
+        let threads = if self.source.gives_its_size() { self.job.threads } else { 1 };
+        let useful = self.length.div_ceil(self.range).min(threads.into());
         thread::scope(|scope| {
             let spawned = (1..useful)
                 .map_while(|_| thread::Builder::new().spawn_scoped(scope, || self.work()).ok());

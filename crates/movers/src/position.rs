@@ -1,7 +1,7 @@
 //! Positions of descriptors: where a run begins, and where it leaves them.
 
 use rustix::fs::{SeekFrom, fstat, ftruncate, seek, tell};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 
 use crate::patience::uninterrupted;
 use crate::{Declaration, End, Job, Kind, MoveError, Moved, Side};
@@ -117,6 +117,12 @@ pub(crate) fn remaining(source: &End<'_>, from: u64, job: &Job<'_>) -> Result<u6
     let size = u64::try_from(rustix::fs::fstat(source.fd())?.st_size).unwrap_or(0);
     let left = size.saturating_sub(from);
     Ok(job.count.map_or(left, |count| count.min(left)))
+}
+
+/// Whether the byte in front of offset `end` can be read, so that the source is really as long as that, or has failed
+/// there, which shows later.
+pub(crate) fn reaches(source: &End<'_>, end: u64) -> bool {
+    end == 0 || uninterrupted(|| pread(source.fd(), &mut [0], end - 1)) != Ok(0)
 }
 
 /// The reason for a refusal when source and target are one file and written bytes would be read

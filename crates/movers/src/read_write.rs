@@ -22,7 +22,7 @@ use crate::position::{apart, give_back};
 use crate::reopen::reopen;
 use crate::route::Route;
 use crate::{
-    BLOCK_SIZE, Choice, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Side,
+    BLOCK_SIZE, Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side,
     Traffic,
 };
 
@@ -128,7 +128,38 @@ pub(crate) fn pump(
     pump_by(buffer, of, source, target, job, moved)
 }
 
-/// The same by a buffer that is there.
+/// Moves what read(2) gives behind the place where a source seems to end. Calls inside the kernel, and mappings, end at
+/// a regular file's size; a file of FUSE may have more bytes, and one of a network may have grown since.
+pub(crate) fn read_on(
+    of: &Declaration,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    moved: Moved,
+) -> Result<Moved, MoveError> {
+    // To read a terminal once more would wait, and a block device has a size.
+    if source.kind() != Kind::Regular {
+        return Ok(moved);
+    }
+    let mut all = moved;
+    if !source.is_direct() {
+        // Most often there is nothing, for which no buffer is made.
+        let mut few = [0; 4096];
+        let want = job.want(all.bytes, few.len());
+        if want == 0 {
+            return Ok(all);
+        }
+        let got = take(source, &mut few[..want])
+            .map_err(|e| MoveError::new(of, "read", Side::Source, all, e))?;
+        if got == 0 {
+            return Ok(all);
+        }
+        put_all(of, source, target, job, &few[..got], &mut all)?;
+    }
+    pump(of, source, target, job, all)
+}
+
+/// As [`pump`], by a buffer that is there.
 fn pump_by(
     mut buffer: Aligned,
     of: &Declaration,

@@ -18,6 +18,7 @@ use iotomy_sys::clone_range::clone_range;
 use crate::copy_file_range::may_share;
 use crate::patience::uninterrupted;
 use crate::position::Positions;
+use crate::read_write::read_on;
 use crate::refusal::{only, plain};
 use crate::route::Route;
 use crate::{
@@ -33,7 +34,7 @@ static DECLARATION: Declaration = Declaration {
     description: "The file system lets two files share extents until one is written to: one \
         crossing, and no byte moves.",
     man: &["ioctl_ficlone(2)"],
-    calls: &["ioctl", "fstat", "lseek"],
+    calls: &["ioctl", "fstat", "lseek", "read", "write", "ppoll"],
     by_reference: false,
     positioned: true,
     holes: Holes::Kept,
@@ -111,7 +112,10 @@ impl Mover for Reflink {
             .map_err(|e| MoveError::new(&DECLARATION, "fstat", Side::Target, shared(length), e))?;
         job.advance(moved.bytes);
         start.settle(&DECLARATION, source, target, moved)?;
-        Ok(Outcome::Done(moved))
+        if job.reflink == Wish::Always {
+            return Ok(Outcome::Done(moved));
+        }
+        read_on(&DECLARATION, source, target, job, moved).map(Outcome::Done)
     }
 }
 

@@ -94,7 +94,13 @@ impl Route {
         if job.reflink == Reflink::Always {
             return Self::OnlyShared;
         }
-        if job.sparse == Sparse::Always {
+        let takes_holes = target.kind() == Kind::Regular && !target.is_append();
+        let seeks_zeros = match job.sparse {
+            Sparse::Always => true,
+            Sparse::Auto => takes_holes && source.hides_holes(),
+            Sparse::Never => false,
+        };
+        if seeks_zeros {
             return Self::ZerosToHoles;
         }
         match (source.kind(), target.kind()) {

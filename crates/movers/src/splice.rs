@@ -27,11 +27,11 @@ use rustix::io::{Errno, read};
 use rustix::pipe::splice;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::in_kernel::{by_value_kept, ended_early, probed, repeat, traffic};
+use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
 use crate::memory::buffer;
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
-use crate::read_write::{pump, put_all};
+use crate::read_write::{pump, put_all, read_on};
 use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
 use crate::route::Route;
 use crate::{
@@ -172,8 +172,6 @@ struct PipeRun<'a, 'fd> {
 enum Round {
     /// All that was taken has reached the target.
     Moved,
-    /// The source ended.
-    End,
     /// The target takes no pages; what was taken has reached it by a copy.
     Copied,
 }
@@ -190,8 +188,8 @@ impl PipeRun<'_, '_> {
                 Ok(0) if all.bytes == 0 && is_suspicious_end(self.source) => {
                     return Ok(Outcome::Refused { call: "splice", errno: None });
                 }
-                Ok(0) if ended_early(self.source, all) => {
-                    return pump(&DECLARATION, self.source, self.target, self.job, all)
+                Ok(0) => {
+                    return read_on(&DECLARATION, self.source, self.target, self.job, all)
                         .map(Outcome::Done);
                 }
                 Ok(taken) => taken,
@@ -201,7 +199,6 @@ impl PipeRun<'_, '_> {
             };
             match self.deliver(taken, &mut all)? {
                 Round::Moved => {}
-                Round::End => return Ok(Outcome::Done(all)),
                 Round::Copied => {
                     return pump(&DECLARATION, self.source, self.target, self.job, all)
                         .map(Outcome::Done);
@@ -218,9 +215,6 @@ impl PipeRun<'_, '_> {
 
     /// Empties the pipe of `taken` bytes into the target.
     fn deliver(&self, taken: usize, all: &mut Moved) -> Result<Round, MoveError> {
-        if taken == 0 {
-            return Ok(Round::End);
-        }
         let mut left = taken;
         while left > 0 {
             let put = patiently(self.target.fd(), PollFlags::OUT, || {

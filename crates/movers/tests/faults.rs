@@ -246,3 +246,25 @@ fn what_an_intermediate_pipe_holds_is_not_lost() {
         assert_eq!((told.outcome.as_str(), told.errno), ("failed", 28));
     }
 }
+
+#[test]
+fn a_ring_that_never_has_room_for_requests_is_an_error() {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return skip(Need::Programs, "no strace");
+    }
+    let folder = folders::here();
+    let all = content(300_000);
+    std::fs::write(folder.path().join("source"), &all).unwrap();
+    for errno in ["EAGAIN", "EBUSY"] {
+        // No call hands a request over.
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=io_uring_enter", "-e"]);
+        strace.arg(format!("inject=io_uring_enter:error={errno}"));
+        strace.arg(carry()).arg("io-uring");
+        strace.args([folder.path().join("source"), folder.path().join("target")]);
+        let line = String::from_utf8(strace.output().unwrap().stderr).unwrap();
+        let told = CarryReport::parse(&line).unwrap_or_else(|| panic!("{line}"));
+        let is_refused = told.outcome == "refused";
+        assert!(is_refused || (told.outcome.as_str(), told.moved) == ("failed", 0), "{told:?}");
+    }
+}

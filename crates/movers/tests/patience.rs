@@ -28,20 +28,26 @@ fn hasty(progress: &AtomicU64) -> Job<'_> {
     Job { patience: Duration::from_micros(1), ..job(progress) }
 }
 
-/// How often a thread of this process has gone to sleep.
-fn sleeps(thread: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+/// How often a thread of this process has gone to sleep; `None` once it has ended.
+fn sleeps(thread: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Waits until a thread has gone to sleep so many times more: its waits have ended in vain, each but
-/// the last.
-fn until_it_has_waited(thread: &str, times: u64) {
+/// the last. `false`: it has ended before that.
+fn has_waited(thread: &str, times: u64) -> bool {
     let before = sleeps(thread);
-    while sleeps(thread) < before + times {
-        thread::yield_now();
+    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
+    for _ in 0..50_000 {
+        match (before, sleeps(thread)) {
+            (Some(before), Some(now)) if now < before + times => {}
+            (before, now) => return before.is_some() && now.is_some(),
+        }
+        thread::sleep(Duration::from_millis(1));
     }
+    panic!("a thread has not gone to sleep {times} times");
 }
 
 /// This thread, as `/proc` has it.
@@ -57,25 +63,28 @@ fn a_stream_that_rests_for_long_is_asked_again_and_again() {
     let path = folder.path().join("target");
     let target = File::create(&path).unwrap();
     let (says, hears) = channel();
-    let given = all.clone();
-    let feeder = thread::spawn(move || {
+    let outcome = thread::scope(|scope| {
+        // In a thread that ends with it, and the pipe's reader with that: then nobody waits for it any more.
+        let run = scope.spawn(|| {
+            let out = out;
+            let progress = AtomicU64::new(0);
+            let (from, to) = (End::new(&out).unwrap(), End::new(&target).unwrap());
+            says.send(this_thread()).unwrap();
+            io_uring().run(&from, &to, &hasty(&progress))
+        });
         let thread: String = hears.recv().unwrap();
-        for piece in given.chunks(100_000) {
-            until_it_has_waited(&thread, 8);
-            into.write_all(piece).unwrap();
+        for piece in all.chunks(100_000) {
+            if !has_waited(&thread, 8) || into.write_all(piece).is_err() {
+                break;
+            }
         }
+        drop(into);
+        run.join().unwrap().unwrap()
     });
-    let (from, to) = (End::new(&out).unwrap(), End::new(&target).unwrap());
-    let progress = AtomicU64::new(0);
-    says.send(this_thread()).unwrap();
-    let outcome = io_uring().run(&from, &to, &hasty(&progress)).unwrap();
-    if matches!(outcome, Outcome::Refused { .. }) {
-        drop(out);
-        // The feeder's pipe has no reader, or it still waits for this thread, which goes on sleeping.
-        return skip(Need::IoUring, "no io_uring");
+    match outcome {
+        Outcome::Done(moved) => assert_eq!(moved.bytes, all.len() as u64),
+        Outcome::Refused { .. } => return skip(Need::IoUring, "no io_uring"),
     }
-    feeder.join().unwrap();
-    assert!(matches!(outcome, Outcome::Done(moved) if moved.bytes == all.len() as u64));
     assert_eq!(difference(&std::fs::read(path).unwrap(), &all), None);
 }
 
@@ -126,9 +135,7 @@ fn writes_that_wait_for_a_frozen_file_system_arrive_once_it_thaws() {
             });
             let thread: String = hears.recv().unwrap();
             // Where there is no io_uring it is over before.
-            while !run.is_finished() && sleeps(&thread) < 8 {
-                thread::yield_now();
-            }
+            let _ = has_waited(&thread, 8);
             drop(frozen);
             run.join().unwrap().unwrap()
         });

@@ -10,6 +10,7 @@ mod hole_faults;
 mod holes;
 mod memory;
 mod patience;
+mod sizes;
 mod special;
 mod support;
 mod truth;

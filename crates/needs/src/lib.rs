@@ -7,6 +7,7 @@
 //! skips of many test programs can be counted.
 
 pub mod guide;
+pub mod wait;
 
 use std::fmt;
 use std::fs::File;
@@ -41,6 +42,8 @@ pub enum Need {
     IoUring,
     /// External programs, such as strace, perl or a C compiler.
     Programs,
+    /// Servers, and what runs them: redis, memcached, nginx, PostgreSQL, podman, Go, Node.
+    Servers,
     /// The command as `make build` links it.
     Build,
     /// A property of this kernel, processor or file system. It cannot be required, because there is
@@ -50,7 +53,7 @@ pub enum Need {
 
 impl Need {
     /// All requirements that `IOTOMY_REQUIRE` can name.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Bpf,
         Self::Ptrace,
         Self::Root,
@@ -60,6 +63,7 @@ impl Need {
         Self::Devices,
         Self::IoUring,
         Self::Programs,
+        Self::Servers,
         Self::Build,
     ];
 
@@ -76,6 +80,7 @@ impl Need {
             Self::Devices => "devices",
             Self::IoUring => "io_uring",
             Self::Programs => "programs",
+            Self::Servers => "servers",
             Self::Build => "build",
             Self::Machine => "machine",
         }
@@ -115,6 +120,16 @@ pub fn required() -> Result<&'static [Need], String> {
     REQUIRED.get_or_init(|| parse(&list())).as_deref().map_err(Clone::clone)
 }
 
+/// Returns whether `IOTOMY_REQUIRE` contains `need`.
+///
+/// # Panics
+///
+/// When `IOTOMY_REQUIRE` contains an unknown name.
+#[must_use]
+pub fn is_required(need: Need) -> bool {
+    required().unwrap_or_else(|error| panic!("{error}")).contains(&need)
+}
+
 /// Reports that a test, or a part of one, cannot run here because `need` is missing, with the
 /// reason.
 ///
@@ -123,8 +138,7 @@ pub fn required() -> Result<&'static [Need], String> {
 /// When `IOTOMY_REQUIRE` contains `need` or an unknown name.
 #[track_caller]
 pub fn skip(need: Need, reason: &str) {
-    let required = required().unwrap_or_else(|error| panic!("{error}"));
-    assert!(!required.contains(&need), "{REQUIRE} names {need}, and it is missing: {reason}");
+    assert!(!is_required(need), "{REQUIRE} names {need}, and it is missing: {reason}");
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     let thread = std::thread::current();

@@ -161,9 +161,9 @@ mod tests {
             .unwrap();
         // The shell has made both once their ends of the pipe are theirs: they appear without end.
         let of_shell = || descendants(shell.id());
-        while of_shell().iter().filter(|one| one.exec == "cat").count() < 2 {
-            std::thread::yield_now();
-        }
+        iotomy_needs::wait::until("there are two cats", || {
+            of_shell().iter().filter(|one| one.exec == "cat").count() == 2
+        });
         let mine = descendants(std::process::id());
         assert!(of_shell().iter().all(|one| mine.contains(one)), "{mine:?}");
         assert!(mine.iter().any(|one| one.pid == shell.id()));

@@ -93,7 +93,7 @@ use crate::cache;
 use crate::capacity::Limits;
 use crate::filter::Filter;
 use crate::interrupts::Interrupts;
-use crate::naming::call_name;
+use crate::naming::{call_name, plain_name};
 use crate::price::Price;
 use crate::request::{Observation, Request, Target};
 use crate::ring_names;
@@ -162,7 +162,7 @@ pub(crate) fn watch(
         ..knobs(request, viewer.is_some())
     };
     let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
-    let price = calibration.price(&mut session, |session| {
+    let price = calibration.price(&mut session, knobs.lets_pass(), |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
     });
     let price = price.map_err(unsupported)?;
@@ -222,6 +222,7 @@ fn trial(has_companions: bool) -> Knobs {
         slowest: 0,
         whole_machine: false,
         wanted: None,
+        passed: None,
         rings: Some(ring_names::transfers(|_| true)),
         transfers: transfers(),
         paths: [[0; 512]; 2],
@@ -242,20 +243,27 @@ fn unsupported(reason: String) -> ObserveError {
     }
 }
 
+/// Calls that are followed from entry to return whether they are counted or not: they change a thread's program, end
+/// it, do the work of rings, or go back to what a signal interrupted.
+const NEVER_PASSED: [&str; 7] =
+    ["execve", "execveat", "exit", "exit_group", "io_uring_enter", "rt_sigreturn", "sigreturn"];
+
+/// A bit a call for which `is` holds, of the 64-bit and of the 32-bit calls.
+fn bits(is: impl Fn(&str) -> bool) -> [[u64; 8]; 2] {
+    let mut bits = [[0u64; 8]; 2];
+    for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
+        for number in (0..512u32).filter(|number| is(&call_name(abi, *number))) {
+            of_abi[number as usize / 64] |= 1 << (number % 64);
+        }
+    }
+    bits
+}
+
 fn knobs(request: &Request, looked_at: bool) -> Knobs {
     let is_filtered = request.calls.is_some() || !request.filter.is_none();
-    let wanted = is_filtered.then(|| {
-        let mut bits = [[0u64; 8]; 2];
-        for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
-            for number in 0..512u32 {
-                let name = call_name(abi, number);
-                if request.wants(&name) {
-                    of_abi[number as usize / 64] |= 1 << (number % 64);
-                }
-            }
-        }
-        bits
-    });
+    let wanted = is_filtered.then(|| bits(|name| request.wants(name)));
+    let passed = is_filtered
+        .then(|| bits(|name| !request.wants(name) && !NEVER_PASSED.contains(&plain_name(name))));
     Knobs {
         by_file: request.files,
         by_path: request.paths,
@@ -264,6 +272,7 @@ fn knobs(request: &Request, looked_at: bool) -> Knobs {
         slowest: request.slowest,
         whole_machine: matches!(request.target, Target::Machine),
         wanted,
+        passed,
         rings: request
             .wants_rings()
             .then(|| ring_names::transfers(|operation| request.wants_ring_operation(operation))),
@@ -421,6 +430,7 @@ impl Watch<'_, '_> {
                 observer: DECLARATION.name,
                 times_inflated: DECLARATION.times_inflated,
                 cost_range_ns: self.price.call.ends(),
+                unwatched_range_ns: self.price.unwatched.ends(),
                 sees_rings: self.session.sees_rings(),
                 pid,
             });
@@ -464,7 +474,14 @@ impl Watch<'_, '_> {
         let mut parts = outcome::outcome(self.books, slow, firing, self.request);
         cache::note_end(&mut parts.files);
         let calls_left_out = self.request.is_restricted().then_some(parts.calls_left_out);
-        let cost = self.price.of_a_call(parts.work());
+        let calls_passed = parts.calls_passed;
+        let overhead = self.price.of_run(parts.work());
+        let (cost, of_left_out) = (overhead.call, overhead.left_out);
+        let [left_out_low, left_out_high] = match calls_left_out {
+            Some(_) => of_left_out.ends(),
+            None => [0.0; 2],
+        };
+        let [unwatched_low, unwatched_high] = self.price.unwatched.ends();
         Observation {
             wall_ns,
             exit,
@@ -484,7 +501,14 @@ impl Watch<'_, '_> {
                 divided_by_zero: self.session.divided_by_zero(),
                 end_divided_by_zero: self.session.end_divided_by_zero(),
                 calls_left_out,
+                cost_left_out_ns_low: left_out_low,
+                cost_left_out_ns_high: left_out_high,
+                calls_passed,
+                unwatched_ns_low: unwatched_low,
+                unwatched_ns_high: unwatched_high,
                 times_inflated: DECLARATION.times_inflated,
+                fallback: None,
+                untraced_tasks: 0,
                 startup_ns: self.startup_ns,
             },
             processes: parts.processes,

@@ -2,8 +2,10 @@
 
 use iotomy_d::{
     Aggregation, Condition, Instruction, Outcome, Problem, Scope, StringTest, compile_beside,
+    nearest,
 };
-use iotomy_record::calls::{ALL_RINGS, GROUPS};
+use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
+use iotomy_sys::syscalls::Abi;
 use iotomy_sys::{errno, syscalls};
 
 use crate::filter::{
@@ -128,12 +130,33 @@ fn names_nothing(test: &StringTest) -> Option<(&'static str, String)> {
     if is_call() || (0..256).any(|op| is_of_ring(test, &ring_names::name(op))) {
         return None;
     }
-    if test.fact == fact::CALL {
-        let advice = "names are those of man 2, or of ring operations as in \"ring:read\"";
-        return Some(("no call has this name", advice.to_owned()));
-    }
+    // That of a pattern as far as its first star.
+    let text = String::from_utf8_lossy(test.pattern.prefix()).into_owned();
     let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).chain([ALL_RINGS]).collect();
-    Some(("no group has this name", format!("groups are {}", groups.join(", "))))
+    let (problem, near, known) = match test.fact {
+        fact::CALL => (
+            "no call has this name",
+            nearest_call(&text),
+            String::from("names are those of man 2, or of ring operations as in \"ring:read\""),
+        ),
+        _ => (
+            "no group has this name",
+            nearest(&text, groups.iter().copied()).map(str::to_owned),
+            format!("groups are {}", groups.join(", ")),
+        ),
+    };
+    Some((problem, near.map_or(known, |near| format!("did you mean \"{near}\"?"))))
+}
+
+/// The call or the ring operation that a misspelt name may mean.
+pub fn nearest_call(text: &str) -> Option<String> {
+    let calls = [Abi::X86_64, Abi::I386]
+        .into_iter()
+        .flat_map(|abi| (0..512).map(move |number| syscalls::name(abi, number)))
+        .filter(|name| !name.starts_with("syscall_"));
+    let rings = ring_names::ring_operations().map(|name| format!("{RING_PREFIX}{name}"));
+    let known: Vec<String> = calls.chain(rings).collect();
+    nearest(text, known.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn verdict(settled: Option<Outcome>) -> Verdict {

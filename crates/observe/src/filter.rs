@@ -364,6 +364,20 @@ mod tests {
     }
 
     #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest() {
+        for (text, near) in [
+            ("call == \"raed\"", "\"read\""),
+            ("bytes > 1 || call != \"fdatasnyc\"", "\"fdatasync\""),
+            ("call == \"openatt*\"", "\"openat\""),
+            ("call == \"ring:reed\"", "\"ring:read\""),
+            ("group != \"%flie\"", "\"%file\""),
+        ] {
+            let problem = Filter::new(text).unwrap_err();
+            assert_eq!(problem.advice, format!("did you mean {near}?"), "{text}");
+        }
+    }
+
+    #[test]
     fn much_is_settled_by_the_call_alone() {
         for (text, call, expected) in [
             ("call == \"read\"", "read", Verdict::All),

@@ -112,9 +112,14 @@ impl Interrupt {
         self.signal as i32
     }
 
-    /// Whether the signal requests an end, where there is no command to pass it on to.
+    /// Whether the signal requests an end, where there is no command to pass it on to. A shell without job control has
+    /// its background commands ignore the keys of the terminal, and who sends one of these signals by kill(1) means it.
     pub(crate) fn ends_a_watch(self) -> bool {
-        !self.ignored && !matches!(self.signal, Signal::SIGUSR1 | Signal::SIGUSR2)
+        match self.signal {
+            Signal::SIGUSR1 | Signal::SIGUSR2 => false,
+            Signal::SIGINT | Signal::SIGQUIT => !(self.ignored && self.from_terminal),
+            _ => !self.ignored,
+        }
     }
 }
 

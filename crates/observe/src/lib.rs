@@ -35,10 +35,11 @@ mod tracefs;
 mod viewer;
 
 pub use bpf::{SwitchWatch, Wakeups, d, probe_rings};
+pub use compiled::nearest_call;
 pub use error::ObserveError;
 pub use filter::{AGGREGATIONS, Filter, VARIABLES};
 pub use interrupts::{is_interrupted, take_interrupt};
-pub use iotomy_d::{Glob, GlobError, Problem};
+pub use iotomy_d::{Glob, GlobError, Problem, nearest};
 pub use observer::{Declaration, Observer, Probe};
 pub use registry::{OBSERVERS, observer};
 pub use request::{Observation, Request, Target};

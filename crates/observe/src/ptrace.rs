@@ -15,6 +15,7 @@
 //! by the same path as after SIGKILL. `nix` is not used for ptrace: its signals lack the real-time
 //! ones, whose stops could not be delivered.
 
+mod bytes;
 mod calibrate;
 mod connections;
 mod filtered;
@@ -279,6 +280,7 @@ fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: Option<u32>) {
             observer: DECLARATION.name,
             times_inflated: DECLARATION.times_inflated,
             cost_range_ns: cost.ends(),
+            unwatched_range_ns: [0.0; 2],
             sees_rings: false,
             pid,
         });
@@ -316,10 +318,16 @@ fn observation(
     // One thread serves all stops, one after another: they take no longer than the watch.
     let calls = rows.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
     let calls_left_out = rows.calls_left_out.saturating_add(seen.left_out);
-    let calls = calls.fold(calls_left_out, u64::saturating_add);
-    let work = Work { calls, switches: 0, passed_ns: wall_ns };
+    let calls = calls.fold(0, u64::saturating_add);
+    let left_out = calls_left_out;
+    let work = Work { calls, left_out, passed: 0, switches: 0, passed_ns: wall_ns };
     let price = Price { call: watching.cost, ..Price::default() };
-    let cost = price.of_a_call(work);
+    let overhead = price.of_run(work);
+    let (cost, of_left_out) = (overhead.call, overhead.left_out);
+    let [left_out_low, left_out_high] = match request.is_restricted() {
+        true => of_left_out.ends(),
+        false => [0.0; 2],
+    };
     Observation {
         wall_ns,
         exit,
@@ -339,7 +347,14 @@ fn observation(
             divided_by_zero: seen.divided_by_zero,
             end_divided_by_zero: seen.end_divided_by_zero,
             calls_left_out: request.is_restricted().then_some(calls_left_out),
+            cost_left_out_ns_low: left_out_low,
+            cost_left_out_ns_high: left_out_high,
+            calls_passed: 0,
+            unwatched_ns_low: 0.0,
+            unwatched_ns_high: 0.0,
             times_inflated: DECLARATION.times_inflated,
+            fallback: None,
+            untraced_tasks: seen.untraced_tasks,
             startup_ns: watching.startup_ns,
         },
         processes: rows.processes,
@@ -379,9 +394,7 @@ mod tests {
                 let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
                 stat.rsplit_once(") ").unwrap().1.starts_with('Z')
             };
-            while !ended() {
-                std::thread::yield_now();
-            }
+            iotomy_needs::wait::until("it has ended", ended);
         }
 
         fn wakers(&self) -> Vec<BorrowedFd<'_>> {

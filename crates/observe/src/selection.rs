@@ -69,7 +69,7 @@ impl Selection {
     }
 
     /// Whether other processes may come at any time.
-    pub(crate) fn is_open_ended(&self) -> bool {
+    pub fn is_open_ended(&self) -> bool {
         !self.names.is_empty() || !self.cgroups.is_empty()
     }
 
@@ -146,14 +146,13 @@ mod tests {
             only,
             ..Selection::default()
         };
-        let cat = loop {
-            if let [one] = &*attach::descendants(shell.id())
-                && one.exec == "cat"
-            {
-                break one.pid;
-            }
-            std::thread::yield_now();
-        };
+        let cat =
+            iotomy_needs::wait::until_some("there is a cat", || {
+                match &*attach::descendants(shell.id()) {
+                    [one] if one.exec == "cat" => Some(one.pid),
+                    _ => None,
+                }
+            });
         assert!(of("ca?", false).running().contains(&cat));
         assert!(!of("ca?", false).running().contains(&shell.id()));
         assert!(of("sh", false).running().is_superset(&BTreeSet::from([cat, shell.id()])));

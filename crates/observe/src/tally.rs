@@ -233,12 +233,12 @@ impl Tally {
         }
     }
 
-    /// A call returned a value, or an error number, `wall_ns` after it was entered.
+    /// A call returned a value, having moved so many bytes, or an error number, `wall_ns` after it was entered.
     pub(crate) fn returned(
         &mut self,
         image: ImageId,
         call: CallNumber,
-        value: Result<u64, u32>,
+        value: Result<(u64, u64), u32>,
         wall_ns: u64,
     ) {
         let Some(counted) = self.counted(image, call) else { return };
@@ -249,10 +249,10 @@ impl Tally {
         row.wall_log2.add(wall_ns);
         row.wall_times.add(wall_ns);
         match value {
-            Ok(value) => {
+            Ok((value, bytes)) => {
                 row.return_log2.add(value);
                 if *returns_bytes {
-                    row.bytes = row.bytes.saturating_add(value);
+                    row.bytes = row.bytes.saturating_add(bytes);
                 }
                 if *returns_ready {
                     row.ready = Some(row.ready.unwrap_or(0).saturating_add(value));
@@ -269,6 +269,7 @@ impl Tally {
     pub(crate) fn unfinished(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
         let Some(CountedRow { row, .. }) = self.counted(image, call) else { return };
         row.in_flight += 1;
+        row.open_ns = Some(row.open_ns.unwrap_or(0).saturating_add(wall_ns));
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
     }
@@ -514,7 +515,7 @@ impl Tally {
 
 /// A call's row for a snapshot: in flight are the calls that are so now.
 fn so_far(row: &Call) -> Call {
-    Call { in_flight: 0, entered_before: 0, ..row.clone() }
+    Call { in_flight: 0, open_ns: None, entered_before: 0, ..row.clone() }
 }
 
 /// Adds the use of a file by another image.

@@ -27,7 +27,7 @@ fn images_beyond_the_room_there_is_are_lost_with_their_calls() {
     let second = tally.begin_forked(image(2));
     let third = tally.begin_after(second, image(2));
     for image in [first, third] {
-        tally.returned(image, READ, Ok(1), 1);
+        tally.returned(image, READ, Ok((1, 1)), 1);
         tally.unfinished(image, EXIT_GROUP, 1);
         tally.add_thread(image);
     }
@@ -51,8 +51,8 @@ const EXIT_GROUP: CallNumber = (Abi::X86_64, 231);
 #[test]
 fn a_call_that_returned_is_in_every_column_and_distribution() {
     let (mut tally, image) = tally();
-    tally.returned(image, READ, Ok(8192), 1000);
-    tally.returned(image, READ, Ok(0), 10);
+    tally.returned(image, READ, Ok((8192, 8192)), 1000);
+    tally.returned(image, READ, Ok((0, 0)), 10);
     tally.returned(image, READ, Err(9), 30);
     tally.returned(image, READ, Err(4000), 30);
     let rows = tally.into_rows(&everything(), None);
@@ -81,10 +81,10 @@ fn a_call_that_did_not_return_is_in_flight_and_in_no_distribution() {
 #[test]
 fn only_calls_asked_for_are_reported_and_the_longest_come_first() {
     let (mut tally, image) = tally();
-    tally.returned(image, READ, Ok(1), 1);
-    tally.returned(image, (Abi::X86_64, 1), Ok(1), 5);
-    tally.returned(image, (Abi::I386, 20), Ok(1), 3);
-    tally.returned(image, (Abi::X86_64, 39), Ok(1), 9);
+    tally.returned(image, READ, Ok((1, 1)), 1);
+    tally.returned(image, (Abi::X86_64, 1), Ok((1, 1)), 5);
+    tally.returned(image, (Abi::I386, 20), Ok((1, 1)), 3);
+    tally.returned(image, (Abi::X86_64, 39), Ok((1, 1)), 9);
     let mut request = everything();
     request.calls = Some(["read", "write", "getpid"].map(String::from).into());
     let names = |rows: Rows| rows.calls.into_iter().map(|c| c.syscall).collect::<Vec<_>>();

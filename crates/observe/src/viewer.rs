@@ -19,6 +19,8 @@ pub struct WatchStart {
     /// The overhead that watching adds to a call, from the cheapest to the most expensive call, in
     /// ns.
     pub cost_range_ns: [f64; 2],
+    /// The overhead of each call of the processes that are not watched: the least and the most.
+    pub unwatched_range_ns: [f64; 2],
     /// Whether it sees what io_uring does.
     pub sees_rings: bool,
     /// The process the watch is about, if it is about one.
@@ -42,6 +44,11 @@ pub type OptionalViewer<'a> = Option<&'a mut (dyn Viewer + 'static)>;
 
 /// A viewer of a watch.
 pub trait Viewer {
+    /// Before it begins: why a preferred observer cannot watch, so that another one will.
+    fn fall_back(&mut self, reason: &str) {
+        let _ = reason;
+    }
+
     /// The watch begins. Nothing waits for a command to execute from here on, which one that is
     /// stopped from the terminal would not; and no thread of the watch has been made yet.
     fn begin(&mut self, outset: &WatchStart);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use iotomy_ports::{Completion, CompletionPort, Errno, Look, ProcWatch, RunWatch};
 
 /// Only there so that a hang becomes a failure.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(45);
 
 fn completion(user: usize) -> Completion {
     Completion { key: 7, bytes: 0, user }

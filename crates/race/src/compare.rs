@@ -83,7 +83,9 @@ pub(super) fn compare(
         || iotomy_stats::median(&logs).map_or(1.0, f64::exp),
         |interval| interval.point,
     );
-    let ends = |interval: Interval| [interval.low.max(0.0), interval.high.max(0.0)];
+    // An interval of a mean that reaches 0 is that of too few or too different ratios: there is none below.
+    let mean = mean.filter(|interval| interval.low > 0.0);
+    let ends = |interval: Interval| [interval.low, interval.high];
     Comparison {
         base: base.0.to_owned(),
         other: other.0.to_owned(),
@@ -133,6 +135,16 @@ mod tests {
         assert!(found.ci95[0] < found.ratio && found.ratio < found.ci95[1]);
         let [low, high] = found.mean_ci95.unwrap();
         assert!(low < found.mean_ratio.unwrap() && found.mean_ratio.unwrap() < high);
+    }
+
+    #[test]
+    fn no_interval_of_a_ratio_begins_at_0() {
+        let blocks = vec![Block::default(); 5];
+        let a: Vec<Run> = (0..5).map(|n| run(n, 1_000)).collect();
+        let b: Vec<Run> = (0..5).map(|n| run(n, if n == 0 { 900_000 } else { 1_000 })).collect();
+        let found = compare([("A", &a), ("B", &b)], &blocks, Metric::Wall, RULES);
+        assert_eq!((found.mean_ratio, found.mean_ci95), (None, None));
+        assert!(found.ci95 == [0.0, 0.0] || found.ci95[0] > 0.0, "{found:?}");
     }
 
     #[test]

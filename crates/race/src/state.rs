@@ -53,7 +53,8 @@ pub(super) fn disturbances(state: &State, cpus: u32) -> Vec<String> {
     let wall = state.wall_ns.max(1) as f64;
     let share = |ns: Option<u64>, ticks: u64| {
         let ns = ns.filter(|ns| *ns > ticks * TICK_NS).unwrap_or(0);
-        ns as f64 / wall
+        // Ticks of a short block come to more time than it had.
+        (ns as f64 / wall).min(cpus.max(1).into())
     };
     let mut found = Vec::new();
     // Others disturb when they leave less than a CPU over: half a CPU of the machine's is the bound
@@ -133,6 +134,9 @@ mod tests {
         assert!(disturbances(&state(1_000, 100, 20), 2).is_empty());
         assert_eq!(disturbances(&state(1_000, 900, 0), 2), ["others had 90 % of a CPU"]);
         assert!(disturbances(&state(1_000, 900, 0), 64).is_empty());
+        // Two CPUs have no more time than twice the block's.
+        let short = disturbances(&state(20, 45, 60), 2);
+        assert_eq!(short, ["others had 200 % of a CPU", "the hypervisor took 200 % of a CPU"]);
         assert_eq!(disturbances(&state(1_000, 0, 90), 2), ["the hypervisor took 9 % of a CPU"]);
     }
 }

@@ -190,10 +190,15 @@ fn interval() -> impl Strategy<Value = Interval> {
 
 fn capacity() -> impl Strategy<Value = CpuCapacity> {
     let cpus = || prop_oneof![0.01..100.0, Just(f64::MAX), Just(5e-324)];
-    (cpus(), any::<u32>(), option::of(cpus())).prop_map(|(cpus, affinity, quota)| CpuCapacity {
+    let throttled = [(); 3].map(|()| number());
+    let throttled =
+        throttled.prop_map(|[periods, throttled, ns]| Throttled { periods, throttled, ns });
+    let all = (cpus(), any::<u32>(), option::of(cpus()), option::of(throttled));
+    all.prop_map(|(cpus, affinity, quota, throttled)| CpuCapacity {
         cpus,
         affinity,
         quota,
+        throttled,
     })
 }
 
@@ -201,7 +206,6 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
     let cost = prop_oneof![0.0..10_000.0, Just(0.0), Just(-0.0), Just(f64::MAX), Just(5e-324)];
     (text(), cost, [(); 4].map(|()| number()), [any::<bool>(), any::<bool>()]).prop_map(
         |(name, cost_ns_per_call, n, [times_inflated, has_range])| ObserverUse {
-            name,
             cost_ns_per_call,
             cost_ns_low: if has_range { cost_ns_per_call / 2.0 } else { 0.0 },
             cost_ns_high: if has_range { (cost_ns_per_call * 1.5).min(f64::MAX) } else { 0.0 },
@@ -215,7 +219,15 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             divided_by_zero: n[3] / 2,
             end_divided_by_zero: n[3] / 3,
             calls_left_out: has_range.then_some(n[3] / 5),
+            cost_left_out_ns_low: if has_range { cost_ns_per_call / 3.0 } else { 0.0 },
+            cost_left_out_ns_high: if has_range { cost_ns_per_call } else { 0.0 },
+            calls_passed: n[3] / 11,
+            unwatched_ns_low: if has_range { cost_ns_per_call / 5.0 } else { 0.0 },
+            unwatched_ns_high: if has_range { cost_ns_per_call / 4.0 } else { 0.0 },
             times_inflated,
+            fallback: (has_range && times_inflated).then(|| name.clone()),
+            untraced_tasks: n[1] / 3,
+            name,
             startup_ns: n[3],
         },
     )
@@ -291,6 +303,7 @@ fn call() -> impl Strategy<Value = Call> {
             max_is_bound: n[4] % 5 == 1,
             in_flight: n[5],
             entered_before: n[5] / 2,
+            open_ns: (n[5] > 0).then_some(n[3] / 3),
             asked: parts[1],
             ready: parts[2],
             return_log2: spread.0.0,

@@ -46,7 +46,7 @@ pub use anatomy::{
     Anatomy, BlockIo, BlockPath, CallEvent, DissectedCall, Function, Hidden, Layer, ReadAhead,
     Requests, Sampled, Sampling, SlowCall, SlowestCalls, Stack, StackKind, UserStacks,
 };
-pub use capacity::CpuCapacity;
+pub use capacity::{CpuCapacity, Throttled};
 pub use connections::{Connection, Role, TcpFigures};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use diff::{

@@ -7,6 +7,7 @@
 
 mod anatomy;
 mod any;
+mod attributes;
 mod bounded;
 mod copy;
 mod error;
@@ -24,13 +25,15 @@ mod walk;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use anatomy::{load_anatomy, parse_anatomy};
 pub use any::{KINDS, Record, RecordRef};
+pub use attributes::mode_without_mask;
 pub use copy::parse_copy;
 pub use error::{RecordError, StoreError};
-pub use fresh::NewFile;
+pub use fresh::{NewFile, remove_own};
 pub use limits::parse_limits;
 pub use output::{OutputFile, same_output};
 pub use parse::parse_trace;
@@ -41,7 +44,7 @@ pub use trusted::{Distrust, check_trusted, open_trusted, trusted_folder};
 pub(crate) use unique::unique_keys;
 pub use user_folder::user_folder;
 
-use crate::{Limits, Race, Sweep, Trace, printable};
+use crate::{Limits, Race, Sweep, Trace, lossless, printable};
 
 /// The largest record that is read, in bytes: more than any run can make, and less than would
 /// exhaust a small machine.
@@ -191,7 +194,11 @@ fn bounded(from: impl Read, limit: u64) -> io::Result<Option<Vec<u8>>> {
 
 /// A path as messages show it, with `dash` for `-`.
 fn shown(path: &Path, dash: &str) -> String {
-    if path == Path::new("-") { dash.to_string() } else { printable(&path.to_string_lossy(), true) }
+    if path == Path::new("-") {
+        dash.to_string()
+    } else {
+        printable(&lossless(path.as_os_str().as_bytes()), true)
+    }
 }
 
 #[cfg(test)]

@@ -89,6 +89,16 @@ impl Times {
         &self.counts
     }
 
+    /// How many times lie between these, as far as the buckets tell: those that are wholly between them.
+    pub fn count_between(&self, low_ns: u64, high_ns: u64) -> u64 {
+        let is_between = |bucket: u16| {
+            let (low, high) = bounds(bucket);
+            low >= low_ns && high <= high_ns
+        };
+        let those = self.counts.iter().filter(|(bucket, _)| is_between(*bucket));
+        those.fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
     /// The time that a share of all times does not exceed, within 2.6 %; 0 without times.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = (share * self.total() as f64).ceil().max(1.0) as u64;

@@ -202,12 +202,67 @@ pub struct ObserverUse {
     /// without a restriction, and where it is not known: in records of a part of a watch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_left_out: Option<u64>,
+    /// The least that watching added to each of these, from prices measured at start. Both ends are 0 without a
+    /// restriction, and in older records.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub cost_left_out_ns_low: f64,
+    /// The most.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub cost_left_out_ns_high: f64,
+    /// Of the calls left out, those that were let pass at their entry: their time on a CPU is in `user_ns` of the
+    /// ledger, not in `calls_on_cpu_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls_passed: u64,
+    /// The least that the watch added to each call of every process that it did not watch, measured at start. Both
+    /// ends are 0 where it adds nothing to them, and in older records.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub unwatched_ns_low: f64,
+    /// The most.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub unwatched_ns_high: f64,
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
+    /// Why a preferred observer could not watch, so that this one did; absent where it was the first choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// Tasks that a watched one made in such a way that this observer could not follow them (CLONE_UNTRACED).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untraced_tasks: u64,
     /// The time of attaching and calibrating, before the command was released.
     #[serde(default)]
     pub startup_ns: u64,
+}
+
+/// The calls of a row that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedCalls {
+    /// Their number.
+    pub calls: u64,
+    /// Their time.
+    pub wall_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Call {
+    /// The calls that ended, of which there are a mean and a longest one; `exit` and `exit_group` end with their thread.
+    /// Where the record does not tell the time of those in flight apart, these are among them.
+    pub fn ended(&self) -> EndedCalls {
+        let never_returns = self.syscall.starts_with("exit");
+        match self.open_ns {
+            Some(open_ns) if !never_returns => EndedCalls {
+                calls: self.calls,
+                wall_ns: self.wall_ns.saturating_sub(open_ns),
+                max_ns: self.wall_times.max_ns,
+            },
+            _ => EndedCalls {
+                calls: self.calls.saturating_add(self.in_flight),
+                wall_ns: self.wall_ns,
+                max_ns: self.max_ns,
+            },
+        }
+    }
 }
 
 impl ObserverUse {
@@ -218,11 +273,31 @@ impl ObserverUse {
             false => [self.cost_ns_per_call; 2],
         }
     }
+
+    /// The least and the most that watching added to a call that was left out, in ns. A record without this range has
+    /// that of the others.
+    pub fn left_out_range_ns(&self) -> [f64; 2] {
+        match self.cost_left_out_ns_high > 0.0 {
+            true => [self.cost_left_out_ns_low, self.cost_left_out_ns_high],
+            false => self.cost_range_ns(),
+        }
+    }
+
+    /// The least and the most that the watch added to each call of the processes it did not watch, in ns, where that
+    /// is known.
+    pub fn unwatched_range_ns(&self) -> Option<[f64; 2]> {
+        (self.unwatched_ns_high > 0.0).then_some([self.unwatched_ns_low, self.unwatched_ns_high])
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_no_time(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -311,7 +386,8 @@ pub struct Call {
     /// Errors by name.
     #[serde(deserialize_with = "crate::store::unique_keys")]
     pub error_kinds: BTreeMap<String, u64>,
-    /// Sum of the non-negative returns, when the call returns a count of bytes; else 0.
+    /// The bytes that the calls moved: the sum of the non-negative returns, when the call returns a count of bytes, and
+    /// of the messages of sendmmsg and recvmmsg; without what was only looked at or cut off; else 0.
     pub bytes: u64,
     /// From entry to return, summed over calls (those that never returned included, until the
     /// thread or the watch ended).
@@ -334,6 +410,9 @@ pub struct Call {
     /// Calls that were entered and did not return during the watch, or were in progress when the
     /// watch began.
     pub in_flight: u64,
+    /// Their part of `wall_ns`; absent where there are none, in older records and in those of intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_ns: Option<u64>,
     /// The number of these that were in progress when the watch began, and returned.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub entered_before: u64,

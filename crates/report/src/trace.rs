@@ -9,6 +9,7 @@ mod groups;
 mod headline;
 pub(crate) mod images;
 pub(crate) mod ledger;
+mod overhead;
 mod paths;
 pub(crate) mod peers;
 mod processes;

@@ -11,6 +11,8 @@
 
 mod files;
 mod many;
+mod messages;
+mod notified;
 mod raw;
 mod ring_connections;
 mod rings;
@@ -39,6 +41,16 @@ fn main() -> ExitCode {
         "int80-write" => raw::int80_write(number(1)),
         // N calls of getppid, and N more that seccomp refuses.
         "refused" => raw::refused(number(1)),
+        // N calls of getppid that seccomp answers with success, without making them.
+        "answered" => raw::answered(number(1)),
+        // N calls of getppid that another thread answers with 7, and N that it refuses (EACCES).
+        "notified" => notified::run(number(1)),
+        // N calls of sendmmsg and N of recvmmsg, each of three messages with 600 bytes.
+        "messages" => messages::many(number(1)),
+        // N times by each of three calls: a message of 1,000 bytes is looked at, then taken into 10 bytes.
+        "peeked" => messages::peeked(number(1)),
+        // N children that may not be traced, with 23 calls of getppid each, by clone and by clone3 in turn.
+        "untraced" => many::untraced(number(1)),
         // N calls of getppid that seccomp replaces with a handled signal.
         "trapped" => raw::trapped(number(1)),
         // One call of getppid, for which seccomp ends the process.

@@ -79,6 +79,28 @@ pub(crate) fn forks(count: u64) {
     }
 }
 
+/// Children that a tracer of this process does not get, by clone and by clone3 in turn.
+pub(crate) fn untraced(count: u64) {
+    const CLONE_UNTRACED: u64 = 0x0080_0000;
+    for nth in 0..count {
+        let (flags, signal) = (CLONE_UNTRACED, libc::SIGCHLD as u64);
+        let arguments = [flags, 0, 0, 0, signal, 0, 0, 0];
+        let pid = match nth % 2 {
+            // SAFETY: as fork(2): the child has memory of its own.
+            0 => unsafe { libc::syscall(libc::SYS_clone, flags | signal, 0, 0, 0, 0) },
+            // SAFETY: the same; the arguments are there until the call has returned.
+            _ => unsafe {
+                libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments))
+            },
+        };
+        if pid == 0 {
+            raw::getppid(23);
+            leave(0);
+        }
+        wait(i32::try_from(pid).expect("a process"));
+    }
+}
+
 extern "C" fn vforked(_: *mut libc::c_void) -> i32 {
     raw::getppid(23);
     leave(0)

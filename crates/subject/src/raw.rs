@@ -81,6 +81,11 @@ pub(crate) fn refuse_getppid() {
     filter_getppid(libc::SECCOMP_RET_ERRNO | libc::EACCES as u32);
 }
 
+pub(crate) fn answered(times: u64) {
+    filter_getppid(libc::SECCOMP_RET_ERRNO);
+    getppid(times);
+}
+
 pub(crate) fn trapped(times: u64) {
     extern "C" fn go_on(_: i32) {}
     let handler: extern "C" fn(i32) = go_on;
@@ -121,6 +126,11 @@ pub(crate) fn odd_numbers(times: u64) {
 
 /// Installs a seccomp filter that applies this action to getppid.
 fn filter_getppid(action: u32) {
+    install_filter(action, 0);
+}
+
+/// The same with these flags of `seccomp(2)`; returns the listener where that is one of them.
+pub(crate) fn install_filter(action: u32, flags: u64) -> i32 {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let mut filter = [
         // Loads the call's number; for getppid continues with the next statement, otherwise with
@@ -133,9 +143,11 @@ fn filter_getppid(action: u32) {
     let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
     // SAFETY: takes no pointers.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
-    let mode = libc::SECCOMP_MODE_FILTER;
+    let mode = libc::SECCOMP_SET_MODE_FILTER;
     // SAFETY: the program and its four statements live until the call has returned.
-    assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) }, 0);
+    let set = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
+    assert!(set >= 0);
+    i32::try_from(set).expect("a descriptor")
 }
 
 pub(crate) fn new_pipe() -> [i32; 2] {

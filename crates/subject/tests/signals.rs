@@ -178,9 +178,9 @@ fn passed_on(observer: &str) {
 fn ends_waiting(observer: &str) {
     let mut watch = Watch::start(itself(&[]), observer, &["outlive-ready"]);
     // Until the watcher has reaped the command, it forwards signals to the command.
-    while has_subject(watch.watcher.id(), watch.subject) {
-        std::thread::yield_now();
-    }
+    iotomy_needs::wait::until("the watcher has reaped the command", || {
+        !has_subject(watch.watcher.id(), watch.subject)
+    });
     watch.signal("INT");
     let said = watch.rest();
     assert_eq!(said, format!("{:?} 0 1\n", Some(Exit::Code(0))));

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod harness;
+mod namespace;
 mod rings;
 mod rings_connections;
 mod rings_where;

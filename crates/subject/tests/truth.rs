@@ -73,6 +73,108 @@ fn calls_that_seccomp_refuses_are_counted() {
 }
 
 #[test]
+fn calls_that_seccomp_answers_with_success_are_counted() {
+    truth(&["answered", "23"], |watched| {
+        let row = watched.row("getppid");
+        assert_eq!((row.calls, row.errors), (23, 0), "{:?}", watched.observer);
+        assert_eq!(row.return_log2.zero, 23);
+        assert_eq!(watched.observer.incomplete_calls, 0);
+    });
+}
+
+#[test]
+fn calls_that_a_supervisor_answers_are_counted() {
+    truth(&["notified", "23"], |watched| {
+        let row = watched.row("getppid");
+        assert_eq!((row.calls, row.errors), (46, 23), "{:?}", watched.observer);
+        assert_eq!(row.error_kinds["EACCES"], 23);
+        assert_eq!(row.return_log2.buckets[2], 23, "the value 7");
+        assert_eq!(watched.observer.incomplete_calls, 0);
+    });
+}
+
+#[test]
+fn what_seccomp_does_is_counted_as_strace_counts_it() {
+    for way in [["refused", "7"], ["answered", "7"], ["notified", "7"]] {
+        let Some(counts) = harness::strace(subject(), &way) else { return };
+        truth(&way, |watched| {
+            assert_eq!(watched.counts()["getppid"], counts["getppid"], "{way:?}");
+        });
+    }
+}
+
+/// The bytes of a call, and of all files.
+fn bytes(watched: &harness::Watched, call: &str) -> u64 {
+    watched.row(call).bytes
+}
+
+#[test]
+fn the_bytes_of_several_messages_are_those_of_all() {
+    truth(&["messages", "23"], |watched| {
+        assert_eq!((watched.calls("sendmmsg"), bytes(watched, "sendmmsg")), (23, 23 * 600));
+        assert_eq!((watched.calls("recvmmsg"), bytes(watched, "recvmmsg")), (23, 23 * 600));
+        let sockets = || watched.files.iter().filter(|file| file.kind == FileKind::Socket);
+        assert_eq!(sockets().map(|file| file.read_bytes).sum::<u64>(), 23 * 600);
+        assert_eq!(sockets().map(|file| file.write_bytes).sum::<u64>(), 23 * 600);
+    });
+}
+
+#[test]
+fn what_is_looked_at_or_cut_off_is_not_among_the_bytes() {
+    truth(&["peeked", "23"], |watched| {
+        assert_eq!(bytes(watched, "write"), 3 * 23 * 1000);
+        for call in ["recvfrom", "recvmsg", "recvmmsg"] {
+            assert_eq!((watched.calls(call), bytes(watched, call)), (46, 230), "{call}");
+        }
+        let sockets = || watched.files.iter().filter(|file| file.kind == FileKind::Socket);
+        assert_eq!(sockets().map(|file| file.read_bytes).sum::<u64>(), 3 * 230);
+        assert_eq!(sockets().map(|file| file.read_calls).sum::<u64>(), 3 * 46);
+    });
+}
+
+#[test]
+fn children_that_may_not_be_traced_are_counted_or_told_of() {
+    truth(&["untraced", "6"], |watched| {
+        let told = watched.observer.untraced_tasks;
+        match watched.observer.name.as_str() {
+            "bpf" => assert_eq!((watched.calls("getppid"), told), (6 * 23, 0)),
+            _ => assert_eq!((watched.calls("getppid"), told), (0, 6)),
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_renamed_is_counted_under_each_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let script = "cd \"$0\" && exec 3> log && echo one >&3 && mv log log.1 && echo second >&3 && \
+        echo x > a.tmp && mv a.tmp a && cat a log.1 && mkdir d && mv a d/a && cat d/a && mv d/a a && cat a";
+    each_observer(|observer| {
+        let arguments = ["-c", script, folder.path().to_str().unwrap()];
+        let watched = watch(observer, &command("/bin/sh", &arguments));
+        assert_eq!(watched.exit, Some(Exit::Code(0)));
+        let use_of = |name: &str| {
+            let of = path(name);
+            let files = || watched.files.iter().filter(|file| file.path == of);
+            (
+                files().map(|file| file.read_bytes).sum::<u64>(),
+                files().map(|file| file.write_bytes).sum::<u64>(),
+            )
+        };
+        let name = observer.declaration().name;
+        assert_eq!(use_of("log"), (0, 4), "{name}: {:#?}", watched.files);
+        assert_eq!(use_of("log.1"), (11, 7), "{name}: {:#?}", watched.files);
+        assert_eq!(use_of("a.tmp"), (0, 2), "{name}: {:#?}", watched.files);
+        assert_eq!(use_of("a"), (4, 0), "{name}: {:#?}", watched.files);
+        assert_eq!(use_of("d/a"), (2, 0), "{name}: {:#?}", watched.files);
+        for entry in ["log.1", "a", "d"] {
+            let _ = std::fs::remove_file(path(entry));
+            let _ = std::fs::remove_dir(path(entry));
+        }
+    });
+}
+
+#[test]
 fn bytes_are_summed_and_laid_out_in_buckets() {
     truth(&["pipe", "23", "5000"], |watched| {
         let write = watched.row("write");
@@ -83,6 +185,20 @@ fn bytes_are_summed_and_laid_out_in_buckets() {
         assert_eq!(pipes.iter().map(|file| file.read_bytes).sum::<u64>(), 115_000);
         assert_eq!(pipes.iter().map(|file| file.read_calls).sum::<u64>(), 23);
         assert!(pipes.iter().all(|file| file.path.starts_with("pipe:[")));
+    });
+}
+
+#[test]
+fn a_call_in_flight_is_in_no_mean_and_in_no_maximum() {
+    truth(&["thread-dies"], |watched| {
+        let row = watched.row("readv");
+        assert_eq!((row.calls, row.in_flight, row.open_ns), (0, 1, Some(row.wall_ns)), "{row:?}");
+        let ended = row.ended();
+        assert_eq!((ended.calls, ended.wall_ns, ended.max_ns), (0, 0, 0), "{row:?}");
+        for row in watched.calls.iter().filter(|row| row.in_flight == 0) {
+            assert_eq!(row.ended().max_ns, row.wall_times.max_ns, "{row:?}");
+            assert_eq!(row.open_ns, None);
+        }
     });
 }
 

@@ -6,7 +6,10 @@ use crate::harness;
 use std::io::Write;
 use std::time::Duration;
 
-use harness::{Running, Watched, command, each_observer, subject, truth, watch, watch_running};
+use harness::{
+    Running, Watched, command, each_observer, subject, truth, watch, watch_for_a_while,
+    watch_running,
+};
 use iotomy_needs::Need;
 use iotomy_observe::{ObserveError, Request, Target};
 use iotomy_record::Exit;
@@ -210,16 +213,41 @@ fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
         assert_eq!(watched.processes[0].exec, "iotomy-subject");
 
         let mut running = harness::Running::start(&["on-demand", "23"]);
-        let target = Request {
-            target: Target::process(running.pid()),
-            duration: Some(Duration::from_millis(50)),
-            ..command("", &[])
-        };
-        let watched = watch(observer, &target);
-        assert_eq!(watched.still_running.len(), 1);
+        let target = Request { target: Target::process(running.pid()), ..command("", &[]) };
+        let watched = watch_for_a_while(observer, &target, |one| one.still_running.len() == 1);
         assert_eq!(watched.observer.incomplete_calls, 0, "of those it saw neither end");
         running.let_go();
         assert_eq!(running.wait(), 0, "it goes on after the watch");
+    });
+}
+
+#[test]
+fn a_process_that_was_stopped_before_the_watch_is_blocked_as_stopped() {
+    each_observer(|observer| {
+        if observer.declaration().name != "bpf" {
+            return; // no ledger
+        }
+        let mut running = harness::Running::start(&["on-demand", "23"]);
+        let pid = rustix::process::Pid::from_raw(running.pid().cast_signed()).unwrap();
+        let send = |signal| rustix::process::kill_process(pid, signal).unwrap();
+        send(rustix::process::Signal::STOP);
+        let tasks = format!("/proc/{}/task", running.pid());
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            stat.rsplit(") ").next().unwrap().starts_with('T')
+        };
+        while !std::fs::read_dir(&tasks).unwrap().all(|task| is_stopped(task.unwrap())) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let target = Target::process(running.pid());
+        let duration = Some(Duration::from_millis(50));
+        let watched = watch(observer, &Request { target, duration, ..command("", &[]) });
+        send(rustix::process::Signal::CONT);
+        running.let_go();
+        assert_eq!(running.wait(), 0);
+        let [row] = &watched.ledger[..] else { panic!("{:?}", watched.ledger) };
+        assert!(row.stopped_ns > 0, "{row:?}");
+        assert_eq!((row.stopped_ns, row.stopped_ns), (row.blocked_ns, row.thread_ns));
     });
 }
 
@@ -257,14 +285,16 @@ fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
         let storm = ["thread-storm", "600000"];
         let mut running =
             Killed(std::process::Command::new(subject()).args(storm).spawn().unwrap());
-        std::thread::sleep(Duration::from_millis(100));
+        let tasks = format!("/proc/{}/task", running.0.id());
+        iotomy_needs::wait::until("it makes threads", || {
+            std::fs::read_dir(&tasks).unwrap().count() >= 2
+        });
         for _ in 0..10 {
-            let duration = Some(Duration::from_millis(50));
             assert!(running.0.try_wait().unwrap().is_none(), "it still makes threads");
             let target = Target::process(running.0.id());
-            let watched = watch(observer, &Request { target, duration, ..command("", &[]) });
+            let request = Request { target, ..command("", &[]) };
+            let watched = watch_for_a_while(observer, &request, |one| one.still_running.len() == 1);
             assert_eq!(watched.processes.len(), 1, "{:#?}", watched.processes);
-            assert_eq!(watched.still_running.len(), 1);
             let row = &watched.ledger[0];
             let parts = [row.user_ns, row.calls_on_cpu_ns, row.blocked_ns, row.runnable_ns];
             assert!(parts.iter().all(|part| *part <= row.thread_ns), "{row:?}");
@@ -322,25 +352,24 @@ fn numbers_that_no_call_has_are_told_alike_by_every_observer() {
 #[test]
 fn what_a_thread_was_in_when_the_watch_began_is_told() {
     each_observer(|observer| {
-        let request = |running: &harness::Running, duration| Request {
+        let request = |running: &harness::Running| Request {
             target: Target::process(running.pid()),
-            duration,
             ..command("", &[])
         };
         let mut running = harness::Running::start(&["on-demand", "23"]);
-        let asleep = watch(observer, &request(&running, Some(Duration::from_millis(50))));
+        let are_both_in_one = |watched: &harness::Watched| {
+            watched.calls.iter().map(|row| row.in_flight).sum::<u64>() == 2
+        };
+        let asleep = watch_for_a_while(observer, &request(&running), are_both_in_one);
         running.let_go();
         assert_eq!(running.wait(), 0);
-        let rows: Vec<_> =
-            asleep.calls.iter().map(|row| (row.calls, row.in_flight, row.entered_before)).collect();
-        assert_eq!(asleep.calls.iter().map(|row| row.in_flight).sum::<u64>(), 2, "{rows:?}");
         assert_eq!(asleep.calls.iter().map(|row| row.calls + row.entered_before).sum::<u64>(), 0);
         if let [ledger] = &asleep.ledger[..] {
             let named: u64 = asleep.calls.iter().filter_map(|row| row.blocked_ns).sum();
             assert_eq!(named, ledger.blocked_ns, "all of it has a name");
         }
         let mut running = harness::Running::start(&["on-demand", "23"]);
-        let whole = request(&running, None);
+        let whole = request(&running);
         let woken = watch_running(observer, &whole, &mut running, Running::let_go);
         assert_eq!(running.wait(), 0);
         assert_eq!(woken.calls.iter().map(|row| row.entered_before).sum::<u64>(), 2);

@@ -20,7 +20,25 @@ impl Default for Evictor {
     }
 }
 
+/// Bounds of a second-level cache, where its size is to be read in a moment.
+const SECOND_LEVEL: std::ops::RangeInclusive<usize> = (256 << 10)..=(2 << 20);
+const USUAL_SECOND_LEVEL: usize = 1 << 20;
+
+/// The size that `/sys/devices/system/cpu/cpu0/cache/index2` has of it: `1024K`.
+fn second_level() -> Option<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size").ok()?;
+    let kib: usize = text.trim().strip_suffix('K')?.parse().ok()?;
+    Some(kib << 10)
+}
+
 impl Evictor {
+    /// One with twice as many lines as the second-level cache has: it replaces its content, too.
+    pub fn of_second_level() -> Self {
+        let bytes = second_level().unwrap_or(USUAL_SECOND_LEVEL);
+        let bytes = 2 * bytes.clamp(*SECOND_LEVEL.start(), *SECOND_LEVEL.end());
+        Self { lines: vec![[1; LINE]; bytes / LINE] }
+    }
+
     /// Reads and executes other lines, more than the first-level caches have.
     pub fn evict(&self) {
         let sum = self.lines.iter().fold(0u8, |sum, line| sum.wrapping_add(line[0]));
@@ -50,6 +68,13 @@ fn evict_instructions() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_evictor_of_the_second_level_has_more_lines_than_one_of_the_first() {
+        let evictor = Evictor::of_second_level();
+        assert!(evictor.lines.len() > Evictor::default().lines.len());
+        evictor.evict();
+    }
 
     #[test]
     fn an_evictor_has_more_lines_than_a_first_level_cache() {

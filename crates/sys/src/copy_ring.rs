@@ -33,6 +33,10 @@ const POSITION: u64 = u64::MAX;
 /// How often the kernel may cancel as many requests as a ring holds before it is taken at its word.
 const ROUNDS: usize = 3;
 
+/// How often in a row the kernel may have no room for requests or completions, a millisecond apart, before that is an
+/// error.
+const IN_VAIN: u32 = 1000;
+
 /// The half of a move that a completion belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
@@ -248,19 +252,26 @@ impl CopyRing {
     ///
     /// # Errors
     /// As `io_uring_enter(2)`, not as a failed request: the queued requests have then been
-    /// forgotten, and those in flight can still be waited for. `EINTR` is not passed on.
+    /// forgotten, and those in flight can still be waited for. `EINTR` is not passed on, and `EAGAIN` and
+    /// `EBUSY` only once they have been the answer for about a second.
     ///
     /// # Panics
     /// When nothing is in flight: it would wait for ever.
     pub fn wait(&mut self) -> io::Result<Completion> {
         assert!(self.is_busy(), "something to wait for");
+        let mut in_vain = 0;
         loop {
             if let Some(completion) = self.next() {
                 return Ok(completion);
             }
             match self.enter() {
                 Ok(()) => {}
-                Err(e) if is_transient(&e) => {}
+                Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
+                Err(e) if is_transient(&e) && in_vain < IN_VAIN => {
+                    in_vain += 1;
+                    // Memory, or room for completions, may come.
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 Err(e) if e.raw_os_error() == Some(libc::ETIME) => {
                     self.take_back();
                     self.cancelled = 0;
@@ -358,7 +369,7 @@ impl CopyRing {
 }
 
 fn is_transient(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
 }
 
 impl Drop for CopyRing {

@@ -162,9 +162,7 @@ mod tests {
         assert!(mine().is_some());
         drop(device);
         // A process that examines all devices (udev) may be its last user for a moment.
-        while mine().is_some() {
-            std::thread::yield_now();
-        }
+        iotomy_needs::wait::until("the device is free", || mine().is_none());
     }
 
     fn tempfile() -> File {

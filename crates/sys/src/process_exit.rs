@@ -74,9 +74,7 @@ mod tests {
                 let _ = child.wait().unwrap();
                 continue;
             }
-            while status(pidfd.as_fd()).is_none() {
-                std::thread::yield_now();
-            }
+            iotomy_needs::wait::until("it has ended", || status(pidfd.as_fd()).is_some());
             assert_eq!(status(pidfd.as_fd()), Some(expected));
             let _ = child.wait().unwrap();
         }

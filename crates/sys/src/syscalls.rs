@@ -51,15 +51,13 @@ pub struct Transfer {
     pub to: Option<u8>,
 }
 
-/// Where call `name` moves bytes from and to, when a non-negative return is a count of bytes moved
-/// through descriptors.
+/// Where call `name` moves bytes from and to, when it moves some through descriptors.
 pub fn transfer(name: &str) -> Option<Transfer> {
     let (from, to) = match name {
-        "read" | "pread64" | "readv" | "preadv" | "preadv2" | "recvfrom" | "recvmsg" | "recv" => {
-            (Some(0), None)
-        }
+        "read" | "pread64" | "readv" | "preadv" | "preadv2" | "recvfrom" | "recvmsg" | "recv"
+        | "recvmmsg" | "recvmmsg_time64" => (Some(0), None),
         "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendto" | "sendmsg"
-        | "send" | "vmsplice" => (None, Some(0)),
+        | "send" | "sendmmsg" | "vmsplice" => (None, Some(0)),
         "sendfile" | "sendfile64" => (Some(1), Some(0)),
         "splice" | "copy_file_range" => (Some(0), Some(2)),
         "tee" => (Some(0), Some(1)),
@@ -83,7 +81,8 @@ pub fn returns_ready(name: &str) -> bool {
     polls(name).is_some() || matches!(name, "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
 }
 
-/// Whether a non-negative return of call `name` is a count of bytes.
+/// Whether call `name` moves bytes that are counted: those that it returns, but for `sendmmsg` and `recvmmsg`, which
+/// return messages.
 pub fn returns_bytes(name: &str) -> bool {
     transfer(name).is_some()
         || matches!(
@@ -103,6 +102,8 @@ pub fn returns_bytes(name: &str) -> bool {
                 | "process_vm_writev"
                 | "mq_timedreceive"
                 | "msgrcv"
+                | "getxattrat"
+                | "listxattrat"
         )
 }
 

@@ -11,11 +11,10 @@ use iotomy_waiters::{Events, Interest, Settings};
 
 use support::asleep::{this_thread, until_asleep, until_signals_are_handled};
 use support::watched::{self, Pair};
-use support::{PATIENCE, TestedWaiter, alone, waiters};
+use support::{PATIENCE, TestedWaiter, waiters};
 
 #[test]
 fn a_wait_that_a_signal_interrupts_goes_on() {
-    let _alone = alone();
     for waiter in waiters() {
         // Writing to this pipe sends this thread a signal whose handler does nothing.
         let bell = watched::pipe();
@@ -58,7 +57,6 @@ fn small(name: &str) -> Option<TestedWaiter> {
 
 #[test]
 fn completions_that_find_no_room_are_counted_and_nothing_is_lost() {
-    let _alone = alone();
     support::raise_descriptors();
     for name in ["io-uring-poll", "io-uring-recv"] {
         let Some(mut under) = small(name) else { continue };
@@ -85,7 +83,6 @@ fn completions_that_find_no_room_are_counted_and_nothing_is_lost() {
 
 #[test]
 fn more_bytes_than_buffers_are_received_in_their_order() {
-    let _alone = alone();
     let Some(mut under) = small("io-uring-recv") else { return };
     let (pair, content) = (watched::unix(), content());
     under.try_add(pair.as_fd(), Interest::READ, 1).unwrap();

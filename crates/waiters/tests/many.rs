@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use iotomy_waiters::{Closed, Interest, Kind, Ready, Trigger};
 
 use support::watched::{self, Pair};
-use support::{TestedWaiter, alone, raise_descriptors, waiters};
+use support::{TestedWaiter, raise_descriptors, waiters};
 
 /// More than FD_SETSIZE.
 const MANY: usize = 1_100;
@@ -20,7 +20,6 @@ fn pairs(count: usize) -> Vec<Pair> {
 
 #[test]
 fn more_than_1024_are_watched_or_refused_clearly() {
-    let _alone = alone();
     let pairs = pairs(MANY);
     for waiter in waiters() {
         let mut under = TestedWaiter::room_for(waiter, 2 * MANY);
@@ -60,7 +59,6 @@ fn more_than_1024_are_watched_or_refused_clearly() {
 
 #[test]
 fn what_there_is_no_room_for_is_told_by_the_next_waits() {
-    let _alone = alone();
     const COUNT: usize = 100;
     for waiter in waiters() {
         for room in [1, 7, 99] {
@@ -92,7 +90,6 @@ fn what_there_is_no_room_for_is_told_by_the_next_waits() {
 
 #[test]
 fn descriptors_come_and_go_and_the_others_stay() {
-    let _alone = alone();
     let pairs = pairs(40);
     for waiter in waiters() {
         let mut under = TestedWaiter::test(waiter);
@@ -121,7 +118,6 @@ fn descriptors_come_and_go_and_the_others_stay() {
 
 #[test]
 fn what_is_closed_while_it_is_watched_comes_out_as_declared() {
-    let _alone = alone();
     for waiter in waiters() {
         let (stays, closed) = (watched::unix(), watched::unix());
         let mut under = TestedWaiter::test(waiter);
@@ -171,7 +167,6 @@ fn number_of(closed: i32) -> std::os::fd::OwnedFd {
 
 #[test]
 fn epoll_goes_on_watching_what_is_closed_but_has_a_duplicate() {
-    let _alone = alone();
     for waiter in waiters().into_iter().filter(|w| w.abilities.closed == Closed::Forgotten) {
         let Pair { watched, other, .. } = watched::pipe();
         let mut under = TestedWaiter::test(waiter);
@@ -187,7 +182,6 @@ fn epoll_goes_on_watching_what_is_closed_but_has_a_duplicate() {
 
 #[test]
 fn a_waiter_that_ends_leaves_the_descriptors_as_they_were() {
-    let _alone = alone();
     for waiter in waiters() {
         let flags = |fd: BorrowedFd<'_>| rustix::fs::fcntl_getfl(fd).unwrap();
         for make in watched::STREAMS {

@@ -137,10 +137,9 @@ fn several_threads_at_one_set_lose_nothing() {
             for round in 1..=ROUNDS {
                 pairs.iter().for_each(watched::Pair::make_ready);
                 // Round by round, so that the threads sleep and are woken.
-                let all_read = || read.iter().all(|read| read.load(Ordering::Relaxed) >= round);
-                while !all_read() {
-                    thread::yield_now();
-                }
+                iotomy_needs::wait::until("all has been read", || {
+                    read.iter().all(|read| read.load(Ordering::Relaxed) >= round)
+                });
             }
             stop.store(true, Ordering::Release);
             // One that nobody takes back ends every wait.

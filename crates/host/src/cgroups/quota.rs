@@ -10,12 +10,17 @@ use super::mounts::Mount;
 use crate::kernel_text;
 
 /// The CPU time that control groups allow a set of processes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum CpuQuota {
     /// They are not limited.
     Unlimited,
-    /// All of them together get this many CPUs' time, by one group's limit.
-    Cpus(f64),
+    /// All of them together get this many CPUs' time, by the limit of one group.
+    Cpus {
+        /// The CPUs that the quota comes to.
+        cpus: f64,
+        /// The group's directory.
+        group: PathBuf,
+    },
     /// Limits that differ, or of several groups.
     Different,
 }
@@ -42,7 +47,46 @@ fn shared(limits: impl IntoIterator<Item = Option<(f64, PathBuf)>>) -> CpuQuota 
     match (limits.all(|limit| limit == first), first) {
         (false, _) => CpuQuota::Different,
         (true, None) => CpuQuota::Unlimited,
-        (true, Some((cpus, _))) => CpuQuota::Cpus(cpus),
+        (true, Some((cpus, group))) => CpuQuota::Cpus { cpus, group },
+    }
+}
+
+/// How often a group had used up its quota, since it was made (`cpu.stat`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods in which one of its threads was to run.
+    pub periods: u64,
+    /// Of these, those in which the quota was used up: its threads waited for the next one.
+    pub throttled: u64,
+    /// How long they waited, summed over the CPUs, in ns.
+    pub throttled_ns: u64,
+}
+
+impl Throttling {
+    /// The counts of the group with this directory; `None` where it has none, or is gone.
+    pub fn of_group(group: &Path) -> Option<Self> {
+        let text = kernel_text(group.join("cpu.stat")).ok()?;
+        let value = |name: &str| -> Option<u64> {
+            let mut fields = text.lines().filter_map(|line| line.split_once(' '));
+            fields.find_map(|(field, value)| (field == name).then(|| value.trim().parse().ok())?)
+        };
+        // Version 1 has ns under another name.
+        let us = || value("throttled_usec").map(|us| us.saturating_mul(1_000));
+        Some(Self {
+            periods: value("nr_periods")?,
+            throttled: value("nr_throttled")?,
+            throttled_ns: us().or_else(|| value("throttled_time"))?,
+        })
+    }
+
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            periods: self.periods.saturating_sub(earlier.periods),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+            throttled_ns: self.throttled_ns.saturating_sub(earlier.throttled_ns),
+        }
     }
 }
 
@@ -124,16 +168,37 @@ mod tests {
         let limit = |cpus, group: &str| Some((cpus, PathBuf::from(group)));
         assert_eq!(shared([]), CpuQuota::Unlimited);
         assert_eq!(shared([None, None]), CpuQuota::Unlimited);
-        assert_eq!(shared([limit(0.5, "/a"), limit(0.5, "/a")]), CpuQuota::Cpus(0.5));
+        let one = CpuQuota::Cpus { cpus: 0.5, group: "/a".into() };
+        assert_eq!(shared([limit(0.5, "/a"), limit(0.5, "/a")]), one);
         assert_eq!(shared([limit(0.5, "/a"), limit(0.5, "/b")]), CpuQuota::Different);
         assert_eq!(shared([None, limit(0.5, "/b")]), CpuQuota::Different);
+    }
+
+    #[test]
+    fn throttling_is_read_in_both_versions_and_counts_since_an_earlier_reading() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, text| {
+            let group = folder.path().join(name);
+            write(&group.join("cpu.stat"), text);
+            Throttling::of_group(&group)
+        };
+        let throttling =
+            |periods, throttled, throttled_ns| Throttling { periods, throttled, throttled_ns };
+        let two = "usage_usec 9\nnr_periods 40\nnr_throttled 30\nthrottled_usec 7\nnr_bursts 0\n";
+        assert_eq!(of("two", two), Some(throttling(40, 30, 7_000)));
+        let one = "nr_periods 50\nnr_throttled 31\nthrottled_time 9000\n";
+        assert_eq!(of("one", one), Some(throttling(50, 31, 9_000)));
+        assert_eq!(of("root", "usage_usec 9\n"), None);
+        let since = throttling(50, 31, 9_000).since(throttling(40, 30, 7_000));
+        assert_eq!(since, throttling(10, 1, 2_000));
     }
 
     #[test]
     fn this_process_is_in_groups_with_or_without_a_limit() {
         let cgroups = Cgroups::of_this_machine();
         let own = cgroups.cpu_quota([std::process::id()]);
-        assert!(!matches!(own, CpuQuota::Different | CpuQuota::Cpus(..=0.0)), "{own:?}");
+        let is_none = matches!(own, CpuQuota::Cpus { cpus: ..=0.0, .. });
+        assert!(own != CpuQuota::Different && !is_none, "{own:?}");
         assert_eq!(cgroups.cpu_quota([u32::MAX >> 2]), CpuQuota::Unlimited);
     }
 }

@@ -88,7 +88,7 @@ pub(crate) struct AnatomyArgs {
     user: UserArgs,
 
     /// Split only the calls for which EXPR holds, as in 'call == "fsync" && duration > 10ms'
-    #[arg(long = "where", value_name = "EXPR", long_help = where_help())]
+    #[arg(long = "where", value_name = "EXPR", allow_hyphen_values = true, long_help = where_help())]
     r#where: Option<String>,
 
     /// Samples a second on each CPU; a rate that fits the kernel's tick, as 1000 does, is wrong about what

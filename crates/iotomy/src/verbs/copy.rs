@@ -46,7 +46,7 @@ use rustix::io::Errno;
 
 use self::account::nanoseconds;
 use self::fault::Stop;
-use self::messages::unwritable;
+use self::messages::{shown, unwritable};
 pub(crate) use self::options::{CopyArgs, MANUAL};
 use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
@@ -98,12 +98,12 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         Ok(_) if args.concat => bail!(
             "cannot write the sources into {}: it is a directory; name a file in it, or leave out \
              --concat",
-            target.display()
+            shown(target)
         ),
         // The file is replaced in the directory that was found, whoever owns the links on the way.
         Ok(_) if args.atomic => match Place::folder(target) {
             Ok(folder) => session.fill_folder(sources, target, &folder),
-            Err(error) => session.print_error(&unwritable(&target.to_string_lossy(), &error)),
+            Err(error) => session.print_error(&unwritable(&shown(target), &error)),
         },
         Ok(folder) => session.fill_folder(sources, target, &folder),
         Err(errno) => {
@@ -160,14 +160,14 @@ fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errn
         errno => (messages::message(&errno.into()), "name a directory"),
     };
     let what = match sources {
-        [source] => source.display().to_string(),
+        [source] => shown(source),
         _ => format!("{} sources", sources.len()),
     };
     let hint = match several {
         true => "use --concat to write the sources one after another into a file",
         false => "leave out the slash to write a file",
     };
-    bail!("cannot copy {what} into {}: {why}; {make}, or {hint}", target.display())
+    bail!("cannot copy {what} into {}: {why}; {make}, or {hint}", shown(target))
 }
 
 /// Refuses a record that would overwrite a source or the target, or cannot be written; otherwise
@@ -183,7 +183,7 @@ fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<OutputFile>
     let clash = named.into_iter().find(|path| is_taken(path));
     match clash {
         Some(path) => {
-            let (json, path) = (json.display(), path.display());
+            let (json, path) = (shown(json), shown(&path));
             bail!("--json {json} would be written over {path}; give the record another file")
         }
         None => outputs::open_one("--json", json, &here),
@@ -221,7 +221,7 @@ impl<'a> Session<'a> {
             let name = match source.file_name() {
                 Some(name) if !is_standard(source, INPUT) => name,
                 _ => {
-                    let (source, path) = (source.display(), path.display());
+                    let (source, path) = (shown(source), shown(path));
                     self.print_error(&anyhow!(
                         "cannot copy {source} into {path}: it has no name of its own; name a file in it"
                     ));
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
             };
             let to = path.join(name);
             if sources.len() > 1 && !made.insert(name) {
-                let (source, to) = (source.display(), to.display());
+                let (source, to) = (shown(source), shown(&to));
                 self.print_error(&anyhow!(
                     "cannot copy {source} to {to}: another source was just copied there; copy it \
                      separately"
@@ -322,13 +322,12 @@ impl<'a> Session<'a> {
     fn record(&mut self, started: SystemTime, sources: &[PathBuf], target: &Path) -> CopyRun {
         let parts = std::mem::take(&mut self.parts);
         let mover = parts.first().and_then(|part| part.mover.clone());
-        let text = |path: &Path| path.to_string_lossy().into_owned();
         CopyRun {
             schema: CopyRun::SCHEMA.to_owned(),
             started: rfc3339(started),
             machine: machine(),
-            sources: sources.iter().map(|path| text(path)).collect(),
-            target: text(target),
+            sources: sources.iter().map(|path| shown(path)).collect(),
+            target: shown(target),
             mover: mover.filter(|_| parts.iter().all(|part| part.mover == parts[0].mover)),
             bytes: self.moved.bytes,
             referenced_bytes: self.moved.traffic.referenced,

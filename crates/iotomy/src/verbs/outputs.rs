@@ -3,11 +3,12 @@
 
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use iotomy_record::printable;
 use iotomy_record::store::{OutputFile, StoreError, same_output};
+use iotomy_record::{lossless, printable};
 use iotomy_report::Style;
 use iotomy_sys::startup::was_closed;
 
@@ -40,7 +41,7 @@ pub(super) fn open(outputs: &[(&'static str, Option<&Path>)], here: &Path) -> Re
     for (at, (option, path)) in wanted.iter().enumerate() {
         for (earlier, other) in &wanted[..at] {
             if same_output(path, other, here) {
-                let path = printable(&path.to_string_lossy(), true);
+                let path = printable(&lossless(path.as_os_str().as_bytes()), true);
                 bail!("{earlier} and {option} both write to {path}; name two files");
             }
         }

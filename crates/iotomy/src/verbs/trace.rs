@@ -138,7 +138,7 @@ pub(crate) struct TraceArgs {
     interval: Option<Duration>,
 
     /// End the watch when a call for which EXPR holds has returned, as in 'duration > 10ms'
-    #[arg(long, value_name = "EXPR", long_help = filter::help_until())]
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true, long_help = filter::help_until())]
     until: Option<String>,
 
     /// Keep the last SECONDS only: the report and the record are of these
@@ -164,7 +164,7 @@ pub(crate) struct TraceArgs {
     calls: Vec<String>,
 
     /// Count only the calls and ring operations for which EXPR holds, as in 'call == "read" && bytes < 512'
-    #[arg(long = "where", value_name = "EXPR", long_help = filter::help_of_trace())]
+    #[arg(long = "where", value_name = "EXPR", allow_hyphen_values = true, long_help = filter::help_of_trace())]
     r#where: Option<String>,
 
     /// Count calls by the values of up to four variables as well, as in call,path

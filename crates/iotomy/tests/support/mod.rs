@@ -22,13 +22,14 @@ pub(crate) mod servers;
 pub(crate) mod sessions;
 pub(crate) mod volume;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
 pub(crate) use iotomy_needs::{Need, skip};
 use iotomy_record::{Call, Trace};
@@ -52,27 +53,41 @@ pub(crate) fn each_observer(test: impl Fn(&str)) {
 
 /// Whether the ptrace observer works here; a test that needs it and finds it does not is skipped.
 pub(crate) fn ptrace() -> bool {
-    static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
-    works(Need::Ptrace, TRIED.get_or_init(|| tried("ptrace")))
+    works(Need::Ptrace, &["trace", "-q", "--observer", "ptrace", "true"])
 }
 
 /// Whether the bpf observer works here; a test that needs it and finds it does not is skipped.
 pub(crate) fn bpf() -> bool {
-    static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
-    works(Need::Bpf, TRIED.get_or_init(|| tried("bpf")))
+    works(Need::Bpf, &["trace", "-q", "--observer", "bpf", "true"])
 }
 
-fn works(observer: Need, tried: &Result<(), String>) -> bool {
-    if let Err(said) = tried {
-        skip(observer, said);
+/// Whether anatomy works here; a test that needs it and finds it does not is skipped.
+pub(crate) fn anatomy() -> bool {
+    works(Need::Bpf, &["anatomy", "-q", "true"])
+}
+
+/// Whether the command works with these arguments. What is required is not tried: there a test fails by itself, and
+/// says by what. A failed trial is printed and made once more, and is forgotten: only a success holds for later tests.
+fn works(need: Need, words: &'static [&'static str]) -> bool {
+    static WORKED: Mutex<BTreeSet<&[&str]>> = Mutex::new(BTreeSet::new());
+    if iotomy_needs::is_required(need) || WORKED.lock().unwrap().contains(words) {
+        return true;
     }
-    tried.is_ok()
-}
-
-/// Watches a command by the observer; what was said if that failed.
-fn tried(observer: &str) -> Result<(), String> {
-    let trial = iotomy(&["trace", "-q", "--observer", observer, "true"]).output().unwrap();
-    if trial.status.success() { Ok(()) } else { Err(format!("{trial:?}")) }
+    let tried = || {
+        let trial = iotomy(words).output().unwrap();
+        let stderr = String::from_utf8_lossy(&trial.stderr);
+        let failure = format!("iotomy {}: {}: {}", words.join(" "), trial.status, stderr.trim());
+        if trial.status.success() { Ok(()) } else { Err(failure) }
+    };
+    let worked = tried().or_else(|failure| {
+        eprintln!("{failure}");
+        tried()
+    });
+    match worked {
+        Ok(()) => _ = WORKED.lock().unwrap().insert(words),
+        Err(failure) => skip(need, &failure),
+    }
+    WORKED.lock().unwrap().contains(words)
 }
 
 /// The built command with a memory file system of its own, made with `options`, on `folder`, which only

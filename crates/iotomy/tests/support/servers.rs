@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -62,17 +64,23 @@ impl Drop for Server {
     }
 }
 
-/// A port that was free a moment ago and that no other test of this program gets. The kernel gives it to no client: who
-/// asks for a port of clients until a server listens there can be connected to itself.
+/// A port that was free a moment ago and that no other test gets: an abstract UNIX socket with its number is this
+/// process's until it ends. The kernel gives it to no client: who asks for a port of clients until a server listens
+/// there can be connected to itself.
 pub(crate) fn free_port() -> u16 {
-    static GIVEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
+    static TAKEN: Mutex<Vec<UnixDatagram>> = Mutex::new(Vec::new());
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let first_of_clients: u16 = range.split_whitespace().next().unwrap().parse().unwrap();
-    let mut given = GIVEN.lock().unwrap();
-    let is_free =
-        |port: &u16| !given.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let port = (1024..first_of_clients).rev().find(is_free).expect("a port below those of clients");
-    given.push(port);
+    let taken = |port: &u16| {
+        let name = SocketAddr::from_abstract_name(format!("iotomy-test-port-{port}")).unwrap();
+        let token = UnixDatagram::bind_addr(&name).ok()?;
+        TcpListener::bind(("127.0.0.1", *port)).ok().map(|_| token)
+    };
+    let mut ports = (1024..first_of_clients).rev();
+    let (port, token) = ports
+        .find_map(|port| taken(&port).map(|token| (port, token)))
+        .expect("a port below those of clients");
+    TAKEN.lock().unwrap().push(token);
     port
 }
 

@@ -68,7 +68,8 @@ fn the_process_that_the_others_of_a_pipeline_wait_for_is_named() {
     alone.machine.cpus = 1;
     assert_eq!(is_named(alone), None);
     let mut confined = pipeline(clear);
-    confined.cpu_capacity = Some(CpuCapacity { cpus: 1.0, affinity: 1, quota: None });
+    confined.cpu_capacity =
+        Some(CpuCapacity { cpus: 1.0, affinity: 1, quota: None, throttled: None });
     assert_eq!(is_named(confined), None);
     let mut lost = pipeline(clear);
     lost.observer.lost_events = 1;

@@ -1,5 +1,7 @@
 //! Findings about what threads wait for, each with the nearest run that must not have it.
 
+use iotomy_record::{CpuCapacity, Throttled};
+
 use super::*;
 
 /// A run of one thread of 100 ms for each of these: on a CPU, in a run queue, blocked in a call, in
@@ -48,6 +50,68 @@ fn sleeping_while_another_watched_thread_works_is_no_wait_for_the_outside() {
     let mut lost = spent(&[(10, 0, "read", 90)]);
     lost.observer.lost_events = 1;
     assert_eq!(judged(lost), []);
+}
+
+#[test]
+fn an_idle_server_is_told_only_what_it_waits_for_beside_requests() {
+    let serving = |name: &str| {
+        let mut run = spent(&[(10, 0, name, 90)]);
+        run.calls.push(call("accept4", 10));
+        judged(run)
+    };
+    assert_eq!(serving("epoll_wait"), []);
+    assert_eq!(serving("clock_nanosleep"), []);
+    let found = serving("fdatasync");
+    assert_eq!(ids(&found), ["blocked-on"]);
+    assert!(found[0].1.contains("fdatasync 90 ms"), "{found:?}");
+    // So with every process that ran before.
+    let mut attached = spent(&[(10, 0, "read", 90)]);
+    assert_eq!(ids(&judged(attached.clone())), ["blocked-on"]);
+    attached.command.clear();
+    assert_eq!(judged(attached), []);
+}
+
+#[test]
+fn stopped_threads_wait_for_no_device() {
+    let stopped = |ms| {
+        let mut run = spent(&[(0, 0, "read", 100)]);
+        run.command.clear();
+        (run.calls[0].calls, run.calls[0].in_flight) = (0, 1);
+        run.ledger[0].stopped_ns = ms * MS;
+        run
+    };
+    let findings = crate::trace(&stopped(50), None).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].text.contains("had stopped threads for 50 ms"), "{findings:?}");
+    assert_eq!(findings[0].advice.as_deref(), Some("kill -CONT 1"));
+    assert_eq!(judged(stopped(49)), []);
+}
+
+#[test]
+fn a_quota_is_told_with_the_periods_in_which_it_was_used_up() {
+    let mut run = spent(&[(40, 160, "read", 0)]);
+    let text = |run: &Trace| judged(run.clone()).remove(0).1;
+    run.cpu_capacity =
+        Some(CpuCapacity { cpus: 0.5, affinity: 2, quota: Some(0.5), throttled: None });
+    assert!(
+        text(&run).ends_with(
+            "used 0.40 of the 0.50 that the CPU quota of their control group allows (2 CPUs)"
+        ),
+        "{}",
+        text(&run)
+    );
+    let throttled = Throttled { periods: 40, throttled: 30, ns: 1_500 * MS };
+    run.cpu_capacity =
+        run.cpu_capacity.map(|one| CpuCapacity { throttled: Some(throttled), ..one });
+    assert!(
+        text(&run).ends_with("used it up in 30 of 40 periods and waited 1.50 s, summed over CPUs"),
+        "{}",
+        text(&run)
+    );
+    let advice = crate::trace(&run, None).findings.remove(0).advice;
+    assert!(advice.unwrap().contains("raise the quota"));
+    run.cpu_capacity = Some(CpuCapacity { cpus: 1.0, affinity: 1, quota: None, throttled: None });
+    assert!(text(&run).ends_with("of the 1 that they might run on (2 CPUs)"), "{}", text(&run));
 }
 
 #[test]

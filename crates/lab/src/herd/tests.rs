@@ -9,22 +9,12 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use iotomy_host::Skip;
+use iotomy_needs::wait::until;
 use iotomy_needs::{Need, skip};
 
 use super::clients::Clients;
 use super::gate::{probe, waits};
 use super::processes::{Herd, MemberError, Plan, Wait, bind_shared};
-
-/// Waits for a condition, with a limit: otherwise a defect would hang the suite.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    panic!("waited in vain until {what}");
-}
 
 /// Returns a herd of `members` once they are ready, or the error.
 fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
@@ -56,7 +46,7 @@ fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
         duplicates: if matches!(wait, Wait::ReusePort | Wait::Waiter(_)) { 0 } else { 3 },
     };
     let herd = Herd::start(&plan)?;
-    for _ in 0..60_000 {
+    for _ in 0..45_000 {
         if herd.is_ready()? {
             return Ok((herd, address));
         }

@@ -10,7 +10,7 @@ use super::zeros::run_of;
 use super::{Place, place, size};
 use crate::memory::buffer;
 use crate::patience::uninterrupted;
-use crate::position::{missed, start};
+use crate::position::{missed, reaches, start};
 use crate::read_write::{pump, put_all, take};
 use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Session, Side, Traffic};
 
@@ -156,6 +156,10 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             let data = match data {
                 Place::At(data) => data.clamp(here, end),
                 Place::Unknown => here,
+                // Or the file is shorter than it claims.
+                Place::None if !self.source.gives_its_size() && !reaches(self.source, end) => {
+                    return Ok(None);
+                }
                 // Nothing but a hole, up to where the file ends by now.
                 Place::None => size(self.source)
                     .map_err(|e| self.failed("fstat", Side::Source, e))?

@@ -197,7 +197,8 @@ static __always_inline void settle_thread(struct thread *t, struct task_struct *
 	__sync_fetch_and_add(&image->runnable_ns, t->off_ns - t->off_before_ns - blocked);
 	__sync_fetch_and_add(&image->fault_ns, t->fault_ns);
 	__sync_fetch_and_add(&image->stopped_ns, t->stopped_ns);
-	__sync_fetch_and_add(&image->calls_left_out, t->left_out);
+	__sync_fetch_and_add(&image->calls_left_out, t->left_out + t->passed);
+	__sync_fetch_and_add(&image->calls_passed, t->passed);
 	__sync_fetch_and_add(&image->utime_ns, task->utime - t->utime_ns);
 	__sync_fetch_and_add(&image->stime_ns, task->stime - t->stime_ns);
 	__sync_fetch_and_add(&image->runtime_ns, task->se.sum_exec_runtime - t->runtime_ns);

@@ -30,6 +30,7 @@ pub(super) struct CallBook {
     pub(super) max_ns: u64,
     pub(super) bytes: u64,
     pub(super) in_flight: u64,
+    pub(super) open_ns: u64,
     pub(super) entered_before: u64,
     pub(super) asked: u64,
     pub(super) errors: BTreeMap<u16, u64>,
@@ -322,6 +323,7 @@ impl CallBook {
         self.max_ns = self.max_ns.max(row.max_ns).max(row.open_max_ns);
         self.bytes = self.bytes.wrapping_add(row.bytes);
         self.in_flight += u64::from(row.in_flight);
+        self.open_ns += row.open_ns;
         self.entered_before += u64::from(row.entered_before);
         for (slot, count) in row.returns.iter().enumerate() {
             self.returns.add_slot(slot, u64::from(*count));

@@ -92,9 +92,8 @@ __noinline int group_call(struct thread *t)
 	return 0;
 }
 
-static __always_inline void group(struct thread *t, struct task_struct *task)
+static __always_inline void group(struct thread *t)
 {
-	if (where.groups && t->image && is_open(t->call) && wants(t, t->call) &&
-	    task->tgid != knobs.self_tgid)
+	if (where.groups && t->image && !t->calibrates && is_open(t->call) && wants(t, t->call))
 		group_call(t);
 }

@@ -23,6 +23,11 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 
 	if (!t || ended_ns)
 		return 0;
+	call = call_of(task, id);
+	if (passes(t, call)) {
+		t->call = CALL_PASSED;
+		return 0;
+	}
 	now = bpf_ktime_get_ns();
 	if (t->left) {
 		if (t->out_ns)
@@ -33,7 +38,6 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	}
 	t->user_ns += now - t->last_ns;
 	t->last_ns = now;
-	call = call_of(task, id);
 	t->call = call;
 	t->in_call = true;
 	if (call == NR_EXECVE || call == NR_EXECVEAT)
@@ -95,7 +99,7 @@ __noinline int count_wait(struct call_key *key, u32 image, struct spent *spent, 
 }
 
 static __always_inline void count_return(struct thread *t, struct call_key *key, u32 image,
-					 struct spent *spent, long ret)
+					 struct spent *spent, long ret, u64 bytes)
 {
 	u32 slot, bucket, h = key->call & (HOT - 1);
 	struct frequent_stats *frequent = NULL;
@@ -137,13 +141,13 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 	if (e) {
 		e->count++;
 	} else {
-		c->bytes += ret;
+		c->bytes += bytes;
 		slot = slot_by_call(ret);
 		if (slot < SLOTS)
 			TICK(c->returns[slot], key, image, CARRY_RETURNS + slot);
 	}
 	if (knobs.by_file && t->transfer)
-		count_transfer(t, ret);
+		count_transfer(t, ret, bytes);
 }
 
 /* The current call's time, and the row it belongs to: the image's that made it. */
@@ -196,6 +200,7 @@ __noinline int abandon_call(struct thread *t, u64 now, long returned)
 	if (!c)
 		return 0;
 	c->sums.in_flight++;
+	c->sums.open_ns += spent.wall_ns;
 	c->sums.entered_before += !!returned;
 	if (spent.wall_ns > c->sums.open_max_ns)
 		c->sums.open_max_ns = spent.wall_ns;
@@ -218,7 +223,7 @@ static __always_inline bool begin_refused(struct thread *t, struct task_struct *
 {
 	bool newborn = t->newborn, before = !newborn && t->attached;
 	bool trapped = !newborn && is_pending(task, SIGSYS);
-	bool refused = !newborn && !before && !trapped && is_error(ret) && !is_killed(task);
+	bool refused = !newborn && !before && !trapped && !is_killed(task);
 
 	t->newborn = false;
 	t->attached = false;
@@ -276,7 +281,7 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 	t->last_ns = now;
 	t->in_call = false;
 	if (knobs.by_file && t->transfer)
-		count_transfer(t, ret);
+		count_transfer(t, ret, ret);
 	return true;
 }
 
@@ -303,7 +308,7 @@ __noinline int pass_over(struct thread *t, u64 now)
 
 /* Any return. Not static: so the verifier looks at it once, not once for each way that leads here.
  */
-__noinline int count_long(struct thread *t, u64 now, long ret)
+__noinline int count_long(struct thread *t, u64 now, long ret, u64 bytes)
 {
 	struct call_key key;
 	struct spent spent;
@@ -313,7 +318,7 @@ __noinline int count_long(struct thread *t, u64 now, long ret)
 		return 0;
 	image = finish_call(t, now, &key, &spent);
 	if (image && wants(t, key.call))
-		count_return(t, &key, image, &spent, ret);
+		count_return(t, &key, image, &spent, ret, bytes);
 	else if (image)
 		t->left_out++;
 	else if (!t->launcher)
@@ -329,29 +334,37 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = watched(task);
 	bool counts, ends = false;
+	long bytes;
 	u64 now;
 
 	if (!t || ended_ns)
 		return 0;
+	if (knobs.lets_pass && t->call == CALL_PASSED && !t->in_call) {
+		t->call = 0;
+		t->passed++;
+		return 0;
+	}
 	now = bpf_ktime_get_ns();
 	if (t->left && t->out_ns)
 		come_back_unseen(t, task, now);
 	if (t->in_call && restores_registers(t->call))
 		ret = 0;
-	counts = !t->in_call || holds(t, task, regs, now, ret);
+	bytes = moved_bytes(t->call, regs, ret);
+	counts = !t->in_call || holds(t, task, regs, now, ret, bytes);
 	if (t->in_call && counts)
 		ends = ends_watch(t, task, ret);
-	if (counts && !ends && !path_arguments(t) && !makes_connection(t->call) && !is_over(now) &&
-	    count_usual(t, now, ret)) {
+	if (counts && !ends && bytes == ret && !path_arguments(t) && !makes_connection(t->call) &&
+	    !is_over(now) && count_usual(t, now, ret)) {
 		end_verdict(t, true);
-		group(t, task);
+		group(t);
 		return 0;
 	}
 	if (!t->in_call) {
 		if (!begin_refused(t, task, regs, ret, now))
 			return 0;
 		note_facts(t, task, regs);
-		counts = holds(t, task, regs, now, ret);
+		bytes = moved_bytes(t->call, regs, ret);
+		counts = holds(t, task, regs, now, ret, bytes);
 		if (counts)
 			ends = ends_watch(t, task, ret);
 	}
@@ -364,11 +377,11 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	if (!counts)
 		return pass_over(t, now);
-	group(t, task);
+	group(t);
 	count_paths(t, regs, now, ret);
 	count_connections(t, regs, now, ret);
 	note_slow(t, regs, now, ret);
-	count_long(t, now, ret);
+	count_long(t, now, ret, bytes);
 	if (ends)
 		announce_end();
 	return 0;

@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "fields.bpf.h"
+#include "ids.bpf.h"
 #include "d.h"
 
 #define TS_COMPAT 0x0002
@@ -154,6 +155,8 @@ u16 epochs[AGGREGATIONS] SEC(".bss.epochs");
 struct d_counters counters SEC(".bss.counters");
 /* exit() was called, or the program is over. */
 u32 exited SEC(".bss.exited");
+/* Iotomy's process, as the kernel numbers it. */
+u32 own_tgid SEC(".bss.own_tgid");
 /* The process that waits to run the command: its calls are none of the command's until its execve.
  */
 u32 held SEC(".bss.held");

@@ -176,7 +176,7 @@ struct given {
 
 /* How a program is run. */
 struct d_knobs {
-	u32 self_tgid;
+	u32 pad;
 	u32 strsize;
 	u32 error_probe;
 	u32 large_key; /* bytes of a key in the maps of large ones */

@@ -98,16 +98,24 @@ impl Kernel<'_> {
 
     /// Runs the clauses of a probe in this thread, whose facts are its own or what was given.
     fn fire_probe(&self, number: u32, is_given: bool) -> Result<(), String> {
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|one| one.name() == "fire_probe");
-        let program = program.expect("the object has it");
         let mut context = [number, u32::from(is_given)].map(u32::to_ne_bytes).concat();
         let input = ProgramInput { context_in: Some(&mut context), ..ProgramInput::default() };
-        let output = program.test_run(input);
-        match output.map_err(|error| refusal("fire a probe", &error))?.return_value {
+        match self.run("fire_probe", input).map_err(|error| refusal("fire a probe", &error))? {
             0 => Ok(()),
             error => Err(format!("cannot fire a probe: {error}")),
         }
+    }
+
+    /// Tells the programs which process this is, and which numbers it has for others.
+    fn find_self(&self) -> Result<(), libbpf_rs::Error> {
+        self.run("find_self", ProgramInput::default()).map(drop)
+    }
+
+    /// Runs a program of the object in this thread; returns its result.
+    fn run(&self, name: &str, input: ProgramInput<'_>) -> Result<u32, libbpf_rs::Error> {
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|one| one.name() == name).expect("the object has it");
+        program.test_run(input).map(|output| output.return_value)
     }
 
     /// Whether `exit()` was called.

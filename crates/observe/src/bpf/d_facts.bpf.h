@@ -69,7 +69,7 @@ __noinline int d_fact(struct machine *m, u64 fact)
 		return 0;
 	switch (fact) {
 	case FACT_PPID:
-		value = BPF_CORE_READ(task, real_parent, tgid);
+		value = tgid_of(BPF_CORE_READ(task, real_parent));
 		break;
 	case FACT_UID:
 		value = (u32)bpf_get_current_uid_gid();
@@ -146,7 +146,7 @@ static long ascend(u32 turn, void *with)
 	struct descent *d = with;
 	struct task_struct *task = d->task, *parent;
 
-	if (BPF_CORE_READ(task, tgid) == (s32)d->from) {
+	if (tgid_of(task) == (u32)d->from) {
 		d->holds = 1;
 		return 1;
 	}

@@ -40,8 +40,8 @@ static __always_inline void note_other(struct machine *m, struct task_struct *ot
 		m->other_name, sizeof(m->other_name),
 		(char *)leader + bpf_core_field_offset(struct task_struct, comm));
 
-	m->facts[FACT_OTHER_PID] = BPF_CORE_READ(other, tgid);
-	m->facts[FACT_OTHER_TID] = BPF_CORE_READ(other, pid);
+	m->facts[FACT_OTHER_PID] = tgid_of(other);
+	m->facts[FACT_OTHER_TID] = pid_of(other);
 	m->facts[FACT_OTHER_NAME] = (u64)m->other_name;
 	m->facts[FACT_OTHER_NAME + 1] = got > 0 ? got - 1 : 0;
 	m->present[FACT_OTHER_PID] = 1;
@@ -56,7 +56,7 @@ static __always_inline void fire_point(u32 number, const struct about *about)
 	struct machine *m;
 	u32 *level;
 
-	if (!number || exited || task->tgid == knobs.self_tgid)
+	if (!number || exited || task->tgid == own_tgid)
 		return;
 	probe = bpf_map_lookup_elem(&probes, &number);
 	level = level_of_cpu();

@@ -141,9 +141,10 @@ static __always_inline void leave(u32 *level)
 
 static __always_inline void note_thread(struct machine *m, struct task_struct *task)
 {
-	m->facts[FACT_PID] = task->tgid;
-	m->facts[FACT_TID] = task->pid;
-	m->facts[FACT_THREAD_START] = task->start_time;
+	m->facts[FACT_PID] = tgid_of(task);
+	m->facts[FACT_TID] = pid_of(task);
+	/* Threads outside iotomy's namespace have the number 0 all. */
+	m->facts[FACT_THREAD_START] = task->start_time ^ bpf_get_current_task();
 	m->facts[FACT_ERRNO] = 0;
 }
 
@@ -173,7 +174,7 @@ static __always_inline void fire_at(struct machine *m, u32 number, struct probe 
  * execve on. */
 static __always_inline bool is_held(struct task_struct *task, long id)
 {
-	if (task->tgid != held)
+	if (!held || tgid_of(task) != held)
 		return false;
 	if (id != EXECVE)
 		return true;
@@ -189,7 +190,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	struct probe *probe;
 	struct machine *m;
 
-	if (exited || task->tgid == knobs.self_tgid || is_held(task, id))
+	if (exited || task->tgid == own_tgid || is_held(task, id))
 		return 0;
 	number = probe_of_call(task, id, 0);
 	if (!number)
@@ -231,7 +232,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	struct probe *probe;
 	struct machine *m;
 
-	if (exited || task->tgid == knobs.self_tgid || is_held(task, regs->orig_ax))
+	if (exited || task->tgid == own_tgid || is_held(task, regs->orig_ax))
 		return 0;
 	number = probe_of_call(task, (int)regs->orig_ax, 16);
 	if (!number)
@@ -287,6 +288,15 @@ struct fire_args {
 	u32 probe;
 	u32 is_given; /* facts are those of `given` */
 };
+
+/* Finds out who iotomy is; run by itself, before any probe fires. */
+SEC("syscall")
+int find_self(void *nothing)
+{
+	find_sight();
+	own_tgid = bpf_get_current_task_btf()->tgid;
+	return 0;
+}
 
 /* Fires a probe for user space. */
 SEC("syscall")

@@ -51,4 +51,52 @@ static __always_inline u32 argument(struct pt_regs *regs, u16 call, u32 at)
 	return at == 0 ? regs->di : at == 1 ? regs->si : regs->dx;
 }
 
+/* An argument, whole. */
+static __always_inline u64 wide_argument(struct pt_regs *regs, u16 call, u32 at)
+{
+	if (call & CALL_I386) {
+		switch (at) {
+		case 0:
+			return (u32)regs->bx;
+		case 1:
+			return (u32)regs->cx;
+		case 2:
+			return (u32)regs->dx;
+		case 3:
+			return (u32)regs->si;
+		case 4:
+			return (u32)regs->di;
+		default:
+			return (u32)regs->bp;
+		}
+	}
+	switch (at) {
+	case 0:
+		return regs->di;
+	case 1:
+		return regs->si;
+	case 2:
+		return regs->dx;
+	case 3:
+		return regs->r10;
+	case 4:
+		return regs->r8;
+	default:
+		return regs->r9;
+	}
+}
+
+/*
+ * The name of a file, as a number: the entry of a directory at this address stays the same when it
+ * is renamed, while its name, or the directory that it is in, becomes another one.
+ */
+static __always_inline u64 name_number(u64 dentry)
+{
+	const u64 odd = 0x9e3779b97f4a7c15;
+	struct dentry *at = (void *)dentry;
+	u64 name = word_at(&at->d_name.hash_len), above = word_at(&at->d_parent);
+
+	return ((dentry * odd ^ name) * odd ^ above) * odd;
+}
+
 #endif

@@ -72,6 +72,7 @@ pub(super) struct SlowRow {
     pub(super) off_ns: u64,
     pub(super) blocked_ns: u64,
     pub(super) returned: i64,
+    pub(super) bytes: u64,
     pub(super) arguments: [u64; 6],
     pub(super) file: FileKey,
     pub(super) directory: FileKey,
@@ -87,12 +88,12 @@ pub(super) struct SlowRow {
 }
 
 impl Wire for SlowRow {
-    const SIZE: usize = 11 * 8 + 2 * FileKey::SIZE + 8 * 4 + 2 * COMM_LEN + PATH_TEXT;
+    const SIZE: usize = 12 * 8 + 2 * FileKey::SIZE + 8 * 4 + 2 * COMM_LEN + PATH_TEXT;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let (end_ns, wall_ns, off_ns, blocked_ns) =
             (from.u64(), from.u64(), from.u64(), from.u64());
-        let returned = from.u64().cast_signed();
+        let (returned, bytes) = (from.u64().cast_signed(), from.u64());
         let arguments = std::array::from_fn(|_| from.u64());
         let (file, directory) = (FileKey::read(from), FileKey::read(from));
         let (image, tid, call) = (from.u32(), from.u32(), from.u32());
@@ -104,6 +105,7 @@ impl Wire for SlowRow {
             off_ns,
             blocked_ns,
             returned,
+            bytes,
             arguments,
             file,
             directory,

@@ -58,12 +58,12 @@ static __always_inline bool is_still(struct side *side, struct file *at)
 		file = AS(struct file, at);
 		inode = file->f_inode;
 		return side->inode == (u64)inode && side->operations == (u64)file->f_op &&
-		       side->key.dentry == (u64)file->f_path.dentry &&
+		       side->key.dentry == name_number(word_at(&file->f_path.dentry)) &&
 		       side->key.inode == inode->i_ino && side->super == (u64)inode->i_sb;
 	}
 	inode = BPF_CORE_READ(at, f_inode);
 	return side->inode == (u64)inode && side->operations == (u64)BPF_CORE_READ(at, f_op) &&
-	       side->key.dentry == (u64)BPF_CORE_READ(at, f_path.dentry) &&
+	       side->key.dentry == name_number(word_at(&at->f_path.dentry)) &&
 	       side->key.inode == BPF_CORE_READ(inode, i_ino) &&
 	       side->super == (u64)BPF_CORE_READ(inode, i_sb);
 }
@@ -101,7 +101,7 @@ __noinline int turn_to(struct thread *t, bool reads)
 	side->inode = (u64)inode;
 	side->super = (u64)super;
 	side->operations = (u64)FIELD(struct file, file, f_op);
-	key.dentry = (u64)FIELD(struct file, file, f_path.dentry);
+	key.dentry = name_number(word_at(&file->f_path.dentry));
 	key.inode = FIELD(struct inode, inode, i_ino);
 	/* Eventfds, timerfds and their kin are one inode. */
 	key.device = FIELD(struct super_block, super, s_dev) ^ (u32)side->operations;
@@ -190,10 +190,10 @@ __noinline int count_special(struct thread *t, long ret)
 	return 0;
 }
 
-static __always_inline void count_transfer(struct thread *t, long ret)
+static __always_inline void count_transfer(struct thread *t, long ret, u64 bytes)
 {
-	u64 bytes = ret > 0 ? ret : 0;
-
+	if (ret < 0)
+		bytes = 0;
 	if ((t->transfer & 0xf) == SPECIAL) {
 		count_special(t, ret);
 		return;

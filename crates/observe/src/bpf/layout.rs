@@ -104,6 +104,7 @@ pub(super) struct CallStats<const WIDTH: usize> {
     pub(super) max_ns: u64,
     pub(super) bytes: u64,
     pub(super) open_max_ns: u64,
+    pub(super) open_ns: u64,
     pub(super) image: u32,
     pub(super) in_flight: u32,
     pub(super) entered_before: u32,
@@ -118,7 +119,7 @@ pub(super) type RareStats = CallStats<1>;
 pub(super) type FrequentStats = CallStats<2>;
 
 impl<const WIDTH: usize> Wire for CallStats<WIDTH> {
-    const SIZE: usize = 32 + 4 * (3 + SLOTS) + WIDTH * PLAIN_TIMES;
+    const SIZE: usize = 40 + 4 * (3 + SLOTS) + WIDTH * PLAIN_TIMES;
 
     fn read(from: &mut Fields<'_>) -> Self {
         Self {
@@ -126,6 +127,7 @@ impl<const WIDTH: usize> Wire for CallStats<WIDTH> {
             max_ns: from.u64(),
             bytes: from.u64(),
             open_max_ns: from.u64(),
+            open_ns: from.u64(),
             image: from.u32(),
             in_flight: from.u32(),
             entered_before: from.u32(),
@@ -210,10 +212,11 @@ pub(super) struct Image {
     pub(super) fault_ns: u64,
     pub(super) stopped_ns: u64,
     pub(super) calls_left_out: u64,
+    pub(super) calls_passed: u64,
 }
 
 impl Wire for Image {
-    const SIZE: usize = 24 + 19 * 8;
+    const SIZE: usize = 24 + 20 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let mut small = || from.u32();
@@ -244,6 +247,7 @@ impl Wire for Image {
             fault_ns: from.u64(),
             stopped_ns: from.u64(),
             calls_left_out: from.u64(),
+            calls_passed: from.u64(),
         }
     }
 }

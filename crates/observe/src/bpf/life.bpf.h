@@ -99,7 +99,7 @@ int adopt(struct bpf_iter__task *ctx)
 	}
 	if (task->__state & TASK_DEAD)
 		return 0; /* a zombie: its last switch, which closes the books, is over */
-	sight = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+	find_sight();
 	root.dentry = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.dentry);
 	root.mount = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.mnt);
 	tgid = tgid_of(task);
@@ -132,6 +132,8 @@ int adopt(struct bpf_iter__task *ctx)
 		newcomer.out_ns = now;
 		newcomer.runtime_out_ns = newcomer.runtime_ns;
 		newcomer.slept = task->__state != 0;
+		if (task->__state & (TASK_STOPPED | TASK_TRACED))
+			newcomer.sleep = STOPPED;
 	}
 	begin_thread_row(id, image, task);
 	t = bpf_task_storage_get(&threads, task, &newcomer, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -234,6 +236,7 @@ static __always_inline void enter_image(struct thread *t, struct task_struct *ta
 	t->fault_ns = 0;
 	t->stopped_ns = 0;
 	t->left_out = 0;
+	t->passed = 0;
 	take_baseline(t, task);
 	begin_thread_row(t->id, t->image, task);
 }

@@ -39,6 +39,8 @@ pub(super) struct Outcome {
     pub(super) threads: Vec<Thread>,
     pub(super) still_running: Vec<Running>,
     pub(super) calls_left_out: u64,
+    /// Of these, let pass at their entry.
+    pub(super) calls_passed: u64,
 }
 
 impl Outcome {
@@ -48,9 +50,11 @@ impl Outcome {
         let switches =
             |one: &Process| one.voluntary_switches.saturating_add(one.involuntary_switches);
         let on_cpu = |row: &LedgerRow| row.user_ns.saturating_add(row.calls_on_cpu_ns);
-        let counted = self.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
+        let mut counted = self.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
         Work {
-            calls: sum(&mut counted.chain([self.calls_left_out])),
+            calls: sum(&mut counted),
+            left_out: self.calls_left_out,
+            passed: self.calls_passed,
             switches: sum(&mut self.processes.iter().map(switches)),
             passed_ns: sum(&mut self.ledger.iter().map(on_cpu)),
         }
@@ -70,7 +74,9 @@ pub(super) fn outcome(
     images.sort_by_key(|(id, image)| (image.start_ns, *id));
     let left_out = images.iter().map(|(_, image)| image.calls_left_out);
     let calls_left_out = left_out.fold(0, u64::saturating_add);
-    let mut outcome = Outcome { calls_left_out, ..Outcome::default() };
+    let passed = images.iter().map(|(_, image)| image.calls_passed);
+    let calls_passed = passed.fold(0, u64::saturating_add);
+    let mut outcome = Outcome { calls_left_out, calls_passed, ..Outcome::default() };
     let names: Vec<String> = images.iter().map(|(id, _)| exec(&books, *id)).collect();
     let keys = images.iter().zip(&names).map(|((_, image), exec)| (image.pid, exec.as_str()));
     let numbers = numbers(&keys.collect::<Vec<_>>());
@@ -247,6 +253,7 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         max_ns: book.max_ns,
         max_is_bound: false,
         in_flight: book.in_flight,
+        open_ns: (book.in_flight > 0).then_some(book.open_ns),
         entered_before: book.entered_before,
         asked: asks.then_some(book.asked),
         ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * Processes: their ids in iotomy's own namespace, the images they were found with, and the images
- * whose rings the threads of io_uring in them work for. Written by the programs of trace.bpf.c,
- * read by those of others that are given the same maps.
+ * Processes: the images they were found with, and the images whose rings the threads of io_uring in
+ * them work for. Written by the programs of trace.bpf.c, read by those of others that are given the
+ * same maps.
  *
  * The process's image is found by its id, not by its first thread: the verifier takes a
  * millisecond for each load of a task that it is to trust (fields.bpf.h).
@@ -10,10 +10,7 @@
 #ifndef IOTOMY_OWNERS_BPF_H
 #define IOTOMY_OWNERS_BPF_H
 
-#include "fields.bpf.h"
-
-/* How deep iotomy's own namespace of process ids is; `adopt`, run by iotomy itself, finds it. */
-u32 sight SEC(".data.sight");
+#include "ids.bpf.h"
 
 /* By process. Sizes are set by user space before loading. */
 struct {
@@ -32,34 +29,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct found);
 } ring_owners SEC(".maps");
-
-/* An id as iotomy's own namespace numbers it; 0 when it is outside. */
-static __always_inline u32 number_of(struct pid *pid)
-{
-	u64 upid;
-	int nr = 0;
-
-	if (!pid || BPF_CORE_READ(pid, level) < sight)
-		return 0;
-	upid = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
-	       sight * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, nr);
-	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)upid);
-	return nr;
-}
-
-/* A task's id there. */
-static __always_inline u32 pid_of(struct task_struct *task)
-{
-	if (!sight)
-		/* Not by a load: the verifier wants each to have one kind of pointer. */
-		return BPF_CORE_READ(task, pid);
-	return number_of(BPF_CORE_READ(task, thread_pid));
-}
-
-static __always_inline u32 tgid_of(struct task_struct *task)
-{
-	return sight ? pid_of(BPF_CORE_READ(task, group_leader)) : BPF_CORE_READ(task, tgid);
-}
 
 /* When the task's process began, by which one is told from another of the same id. */
 static __always_inline u64 began(struct task_struct *task)

@@ -21,40 +21,6 @@ struct given {
 	bool is_copy;	   /* the text is the kernel's */
 };
 
-static __always_inline u64 wide_argument(struct pt_regs *regs, u16 call, u32 at)
-{
-	if (call & CALL_I386) {
-		switch (at) {
-		case 0:
-			return (u32)regs->bx;
-		case 1:
-			return (u32)regs->cx;
-		case 2:
-			return (u32)regs->dx;
-		case 3:
-			return (u32)regs->si;
-		case 4:
-			return (u32)regs->di;
-		default:
-			return (u32)regs->bp;
-		}
-	}
-	switch (at) {
-	case 0:
-		return regs->di;
-	case 1:
-		return regs->si;
-	case 2:
-		return regs->dx;
-	case 3:
-		return regs->r10;
-	case 4:
-		return regs->r8;
-	default:
-		return regs->r9;
-	}
-}
-
 static __always_inline u64 mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
@@ -91,7 +57,7 @@ static __always_inline void note_place(struct file_key *to, struct scratch *s,
 	struct inode *inode;
 
 	inode = BPF_CORE_READ(dentry, d_inode);
-	key.dentry = (u64)dentry;
+	key.dentry = name_number((u64)dentry);
 	key.inode = BPF_CORE_READ(inode, i_ino);
 	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
 	*to = key;

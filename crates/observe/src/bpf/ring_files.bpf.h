@@ -20,7 +20,7 @@ __noinline int count_ring_file(u64 at, u32 image, u32 how, u64 bytes, u64 used)
 		return 0;
 	inode = FIELD(struct file, file, f_inode);
 	super = FIELD(struct inode, inode, i_sb);
-	key.dentry = (u64)FIELD(struct file, file, f_path.dentry);
+	key.dentry = name_number(word_at(&file->f_path.dentry));
 	key.inode = FIELD(struct inode, inode, i_ino);
 	/* Read as a number: the verifier does not let pointers be calculated with. */
 	operations = word_at(&file->f_op);

@@ -85,7 +85,7 @@ static __always_inline int begin_request_story(u64 req)
 		return 0;
 	story->start_ns = fresh.began_ns;
 	story->image = image;
-	story->tid = bpf_get_current_pid_tgid();
+	story->tid = pid_of(bpf_get_current_task_btf());
 	story->call = RING_OPERATION | op;
 	/* It is no thread's time. */
 	story->off_ns = 0;

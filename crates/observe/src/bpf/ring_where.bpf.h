@@ -289,6 +289,7 @@ __noinline int end_watch_by_ring(u64 req, u32 image, u32 op, s64 result)
 	}
 	call->wall_ns = of->facts.word[FACT_DURATION];
 	call->ret = result;
+	call->bytes = result;
 	call->args[0] = of->facts.word[FACT_FD];
 	call->image = image;
 	call->tid = of->facts.word[FACT_THREAD];
@@ -333,7 +334,8 @@ __noinline int judge_open(const struct ring_request *r, u64 req, s64 result, u64
 		return RESULT_LEFT_OUT;
 	of->facts.word[FACT_MATCHES] |= of->place_bits;
 	of->facts.word[FACT_ERRNO] = is_error(result) ? -result : 0;
-	of->facts.word[FACT_BYTES] = ring_transfers[op] && result > 0 ? result : 0;
+	of->facts.word[FACT_BYTES] =
+		ring_transfers[op] && result > 0 ? moved_by_ring(req, op, result) : 0;
 	of->facts.word[FACT_DURATION] = wall_ns;
 	outcome = condition(&of->facts);
 	if (outcome > 1)

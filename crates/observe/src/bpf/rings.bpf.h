@@ -176,19 +176,20 @@ static __always_inline void count_result(struct ring_request *r, struct ring_row
 					 s32 result)
 {
 	u8 how = ring_transfers[r->op];
+	s32 bytes = moved_by_ring(req, r->op, result);
 	u32 slot;
 
 	if (is_error(result)) {
 		count_ring_error(r->image, r->op, -result);
 	} else if (how && result >= 0) {
-		ADD(row->bytes, result);
+		ADD(row->bytes, bytes);
 		slot = slot_by_call(result);
 		if (slot < SLOTS)
 			ADD(row->sizes[slot], 1);
 	}
 	if (how & (OP_READS | OP_WRITES) && knobs.by_file && req)
 		count_ring_file(word_at(&((struct io_kiocb *)req)->file), r->image, how,
-				is_error(result) ? 0 : result, -1ULL);
+				is_error(result) ? 0 : bytes, -1ULL);
 }
 
 static __always_inline void count_way(struct ring_row *row, u8 way)

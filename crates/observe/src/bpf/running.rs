@@ -187,8 +187,8 @@ impl RunWatch for SwitchWatch {
 #[cfg(test)]
 mod tests {
     use std::hint::spin_loop;
-    use std::time::Instant;
 
+    use iotomy_needs::wait::until;
     use iotomy_needs::{Need, skip};
     use iotomy_ports::{Completion, CompletionPort};
 
@@ -206,14 +206,6 @@ mod tests {
 
     fn completion(user: usize) -> Completion {
         Completion { user, ..Completion::default() }
-    }
-
-    fn until(what: &str, is_so: impl Fn() -> bool) {
-        let began = Instant::now();
-        while !is_so() {
-            assert!(began.elapsed() < Duration::from_secs(120), "waited in vain until {what}");
-            thread::yield_now();
-        }
     }
 
     #[test]
@@ -245,7 +237,7 @@ mod tests {
             }
             until("all wait", || port.waiting() == 4);
             (0..5).for_each(|user| port.post(completion(user)).unwrap());
-            let next = || told.recv_timeout(Duration::from_secs(120)).unwrap();
+            let next = || told.recv_timeout(Duration::from_secs(45)).unwrap();
             let mut got: Vec<usize> = (0..4).map(|_| next()).collect();
             got.sort_unstable();
             assert_eq!(got, [0, 1, 2, 3]);

@@ -215,6 +215,7 @@ static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_
 	if (!slow->image)
 		return NULL;
 	slow->ret = ret;
+	slow->bytes = moved_bytes(t->call, regs, ret);
 	for (u32 i = 0; i < 6; i++)
 		slow->args[i] = wide_argument(regs, t->call, i);
 	how = paths_of_call(t);

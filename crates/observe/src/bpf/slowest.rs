@@ -72,7 +72,7 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
         path: given.or_else(|| place(row.file)),
         returned: if failed { 0 } else { row.returned },
         error: failed.then(|| error_name(row.returned.unsigned_abs() as u32)),
-        bytes: (moves_bytes && !failed).then(|| row.returned.unsigned_abs()),
+        bytes: (moves_bytes && !failed).then_some(row.bytes),
         start_ns: row.end_ns.saturating_sub(row.wall_ns).saturating_sub(began_ns),
         wall_ns: row.wall_ns,
         on_cpu_ns: split(row.wall_ns.saturating_sub(row.off_ns)),

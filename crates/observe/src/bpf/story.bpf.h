@@ -121,7 +121,7 @@ static __always_inline void note_file(struct story *story, struct file *file, st
 {
 	struct inode_key key = key_of_inode(inode);
 
-	story->dentry = (u64)FIELD(struct file, file, f_path.dentry);
+	story->dentry = name_number(word_at(&file->f_path.dentry));
 	story->inode = key.inode;
 	story->device =
 		key.device ^ (u32)word_at((void *)file + bpf_core_field_offset(struct file, f_op));
@@ -144,7 +144,7 @@ static __always_inline void begin_story(struct inside *x, struct thread *t, stru
 	story->argument = argument;
 	story->offset = offset;
 	story->fd = fd;
-	story->tid = bpf_get_current_pid_tgid();
+	story->tid = pid_of(bpf_get_current_task_btf());
 	story->call = t->call;
 	story->kind = kind & KIND_BITS;
 	story->open = 1;

@@ -21,7 +21,7 @@ struct hot_row {
 	u64 usual; /* the value last returned */
 	u64 times; /* it was returned, not yet in `row` */
 	struct frequent_stats row;
-	u64 pad[6];
+	u64 pad[5];
 };
 _Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
 
@@ -128,7 +128,10 @@ struct thread {
 	u8 pending;	 /* anatomy.bpf.c has samples of the call, which is undecided */
 	bool calibrates; /* iotomy's own, to measure the overhead: all of its calls count */
 	u8 no_use;
-	u64 left_out; /* calls that a filter does not count, in the current image */
+	/* Calls that a filter does not count, in the current image; apart, those let pass. */
+	u64 left_out;
+	u64 passed;
+	u64 room[7];
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");

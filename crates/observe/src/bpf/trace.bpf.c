@@ -170,11 +170,31 @@ static __always_inline bool wants(struct thread *t, u16 call)
 {
 	u32 number = call & CALL_NUMBER;
 
-	if (!knobs.filtered || t->calibrates)
+	if (!knobs.filtered)
 		return true;
+	if (t->calibrates)
+		return !adoption.unwanted;
 	if (number > 511)
 		return false;
 	return knobs.wanted[call & CALL_I386 ? 1 : 0][(number >> 6) & 7] >> (number & 63) & 1;
+}
+
+/*
+ * Whether a call is let pass at its entry: its number says that it is not counted, and nothing else
+ * needs to know of it. Its time is the thread's outside calls. A thread that may be in a call, or
+ * at its start, takes the long way.
+ */
+static __always_inline bool passes(struct thread *t, u16 call)
+{
+	u32 number = call & CALL_NUMBER;
+
+	if (!knobs.lets_pass || number > 511 || t->in_call || !t->image)
+		return false;
+	if (t->left && (t->attached || t->newborn))
+		return false;
+	if (t->calibrates)
+		return adoption.unwanted;
+	return knobs.passed[call & CALL_I386 ? 1 : 0][(number >> 6) & 7] >> (number & 63) & 1;
 }
 
 static __always_inline bool is_error(long ret)
@@ -191,6 +211,7 @@ static __always_inline bool is_error(long ret)
 #include "io_workers.bpf.h"
 #include "life.bpf.h"
 #include "files.bpf.h"
+#include "bytes.bpf.h"
 #include "paths.bpf.h"
 #include "connects.bpf.h"
 #include "slowest.bpf.h"

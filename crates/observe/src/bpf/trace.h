@@ -19,6 +19,7 @@
 
 #define CALL_I386   0x8000
 #define CALL_NUMBER 0x3fff
+#define CALL_PASSED 0x7fff /* one that is let pass, from its entry to its return */
 /* Of a path: the second of those that the call is given. */
 #define SECOND_PATH 0x4000
 
@@ -50,6 +51,9 @@ struct knobs {
 	__u8 descriptors[2][512]; /* the argument that is one, + 1; or NOT_KEPT */
 	__u32 by_peer;
 	__u32 has_rings; /* what io_uring does is watched */
+	__u32 lets_pass; /* any of the next */
+	__u32 pad;
+	__u64 passed[2][8]; /* calls that are not wanted, and let pass at their entry */
 };
 
 /*
@@ -72,6 +76,7 @@ struct adoption {
 	__u32 stage;
 	__u32 tid;	/* not 0: this one thread */
 	__u32 launcher; /* this process: its image is not reported, and ends with its first exec */
+	__u32 unwanted; /* the calls that measure the overhead are of those left out */
 };
 
 struct root {
@@ -110,6 +115,7 @@ struct call_sums {
 	__u64 max_ns; /* of those that stayed on their CPU */
 	__u64 bytes;
 	__u64 open_max_ns; /* of those in flight */
+	__u64 open_ns;
 	__u32 image;
 	__u32 in_flight;
 	__u32 entered_before; /* of in_flight: under way when the watch began, and returned */
@@ -188,6 +194,7 @@ struct image {
 	__u64 fault_ns;		  /* of blocked_ns, in page faults outside calls */
 	__u64 stopped_ns;	  /* of blocked_ns, stopped by a signal or a tracer */
 	__u64 calls_left_out;	  /* that a filter does not count */
+	__u64 calls_passed;	  /* of these, let pass at their entry: in user_ns */
 };
 
 /* One thread in one program image; `thread_ns` is 0 as long as it goes on. */
@@ -229,7 +236,7 @@ struct program {
 };
 
 struct file_key {
-	__u64 dentry;
+	__u64 dentry; /* with its name: descriptors.bpf.h */
 	__u64 inode;
 	__u32 device;
 	__u32 thread; /* 0 in file_names */
@@ -283,6 +290,7 @@ struct slow_call {
 	__u64 off_ns;
 	__u64 blocked_ns;
 	__s64 ret;
+	__u64 bytes;
 	__u64 args[6];
 	struct file_key file;	   /* behind its descriptor; else 0 */
 	struct file_key directory; /* as in path_row */

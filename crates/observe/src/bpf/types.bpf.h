@@ -275,8 +275,11 @@ struct sigpending {
 	sigset_t signal;
 };
 
+struct pid_namespace;
+
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 
 struct pid {
@@ -456,6 +459,8 @@ struct io_rw {
 
 /* What a request to receive has in place of its file. */
 struct io_sr_msg {
+	u32 len;
+	u32 msg_flags;
 	u16 flags;
 };
 

@@ -64,8 +64,8 @@ static __always_inline bool ends_watch(struct thread *t, struct task_struct *tas
 	/* Not before the watch begins, nor by one that is not counted or that the program never
 	 * sees.
 	 */
-	if (!where.can_end || !is_in(where.ends, t->call) || slow_floor == -1ULL || !image ||
-	    descriptor_argument(t) == NOT_KEPT || task->tgid == knobs.self_tgid ||
+	if (!where.can_end || !is_in(where.ends, t->call) || !wants(t, t->call) ||
+	    slow_floor == -1ULL || !image || descriptor_argument(t) == NOT_KEPT || t->calibrates ||
 	    (is_error(ret) && is_killed(task)))
 		return false;
 	f = bpf_task_storage_get(&filters, task, NULL, 0);

@@ -267,7 +267,7 @@ static __always_inline void end_verdict(struct thread *t, bool counts)
 
 /* Whether the condition holds for the call that returns. */
 static __always_inline bool holds(struct thread *t, struct task_struct *task, struct pt_regs *regs,
-				  u64 now, long ret)
+				  u64 now, long ret, long bytes)
 {
 	u32 number = t->call & CALL_NUMBER, abi = t->call & CALL_I386 ? 1 : 0, how;
 	struct given of = {};
@@ -275,7 +275,7 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 	u64 bits = 0;
 	int outcome;
 
-	if (!is_open(t->call) || number > 511)
+	if (!is_open(t->call) || number > 511 || !wants(t, t->call))
 		return true;
 	f = filter_of(task);
 	if (!f) {
@@ -294,7 +294,7 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 			note_given(f, t, regs, how >> 8, &of);
 	}
 	f->facts.word[FACT_ERRNO] = is_error(ret) ? -ret : 0;
-	f->facts.word[FACT_BYTES] = ret > 0 && is_in(where.moves, t->call) ? ret : 0;
+	f->facts.word[FACT_BYTES] = ret > 0 && is_in(where.moves, t->call) ? bytes : 0;
 	f->facts.word[FACT_DURATION] = now - t->last_ns;
 	if (t->call_thread)
 		f->facts.word[FACT_DURATION] += t->wall_before_ns;
@@ -325,9 +325,10 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 	f->facts.word[FACT_MATCHES] = bits;
 	outcome = condition(&f->facts);
 	/* Iotomy's own calls measure what this costs, whatever comes of it. */
-	if (task->tgid == knobs.self_tgid)
+	if (t->calibrates)
 		return true;
-	if (outcome > 1)
+	/* Nor are those of iotomy's child, before its exec, the command's. */
+	if (outcome > 1 && (t->call_thread ? t->call_image : t->image))
 		__sync_fetch_and_add(&where_counters.divided_by_zero, 1);
 	return outcome == 1;
 }
@@ -365,12 +366,12 @@ static __always_inline void inherit_image(struct task_struct *parent, struct tas
 }
 
 static __always_inline bool holds(struct thread *t, struct task_struct *task, struct pt_regs *regs,
-				  u64 now, long ret)
+				  u64 now, long ret, long bytes)
 {
 	return true;
 }
 
-static __always_inline void group(struct thread *t, struct task_struct *task)
+static __always_inline void group(struct thread *t)
 {
 }
 

@@ -85,9 +85,12 @@ impl Session {
         tid: u32,
         image: ImageId,
         entered: &mut Entered,
-        value: Result<u64, u32>,
+        (value, moved): (Result<u64, u32>, u64),
         now: Instant,
     ) -> (bool, bool) {
+        if !self.is_wanted(&call_name(entered.call.0, entered.call.1)) {
+            return (true, false);
+        }
         let Some(EntryFacts { fd, mut paths, mut peer, .. }) = entered.facts.take() else {
             return (true, false);
         };
@@ -127,7 +130,7 @@ impl Session {
             false => Vec::new(),
         };
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let bytes = value.ok().filter(|_| syscalls::returns_bytes(&name));
+        let bytes = value.ok().filter(|_| syscalls::returns_bytes(&name)).map(|_| moved);
         let facts = CallFacts {
             fd,
             errno: value.err().unwrap_or(0).into(),

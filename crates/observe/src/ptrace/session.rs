@@ -66,6 +66,8 @@ pub(super) struct Session {
     pub(super) end_divided_by_zero: u64,
     /// Calls that the filter's condition left out.
     pub(super) left_out: u64,
+    /// Tasks that watched ones made so that they are not traced.
+    pub(super) untraced_tasks: u64,
     /// The call that ended the watch, its image, and when it returned.
     pub(super) ended_by: Option<(ImageId, WholeCall, Instant)>,
     /// Calls by what they are grouped by, and most of these groups.
@@ -146,6 +148,8 @@ pub(super) struct SessionResult {
     pub(super) end_divided_by_zero: u64,
     /// Calls that the filter's condition left out.
     pub(super) left_out: u64,
+    /// Tasks that watched ones made so that they are not traced.
+    pub(super) untraced_tasks: u64,
     /// The call that ended the watch, with the place of its image as its number.
     pub(super) ended_by: Option<EndedBy>,
     /// Calls by what they are grouped by.
@@ -169,6 +173,7 @@ impl SessionResult {
             divided_by_zero,
             end_divided_by_zero,
             left_out: 0,
+            untraced_tasks: 0,
             ended_by: None,
             groups: None,
             last: None,
@@ -199,6 +204,7 @@ impl Session {
             sums: Sums::default(),
             end_divided_by_zero: 0,
             left_out: 0,
+            untraced_tasks: 0,
             ended_by: None,
             groups: GroupBook::default(),
             rows: request.rows,
@@ -248,16 +254,18 @@ impl Session {
 
     fn seize_process(&mut self, pid: u32) -> io::Result<()> {
         self.tracees.look_at(pid);
-        self.seize_thread(pid, pid)?;
+        // It may have ended before the others.
+        let first = self.seize_thread(pid, pid);
+        let mut is_seized = first.is_ok();
         let mut tried = vec![pid];
         loop {
             let mut new = procfs::threads(pid);
             new.retain(|tid| !tried.contains(tid));
             if new.is_empty() {
-                return Ok(());
+                return if is_seized { Ok(()) } else { first };
             }
             for tid in new {
-                let _ = self.seize_thread(pid, tid);
+                is_seized |= self.seize_thread(pid, tid).is_ok();
                 tried.push(tid);
             }
         }
@@ -362,6 +370,7 @@ impl Session {
             divided_by_zero,
             end_divided_by_zero: self.end_divided_by_zero,
             left_out: self.left_out,
+            untraced_tasks: self.untraced_tasks,
             ended_by,
             groups,
             last: None,

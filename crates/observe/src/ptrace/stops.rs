@@ -10,6 +10,7 @@ use iotomy_record::{Exit, WholeCall};
 use iotomy_sys::ptrace::{self, CallStop, Origin, Status, Stop};
 use iotomy_sys::syscalls::{self, Abi};
 
+use super::bytes;
 use super::procfs;
 use super::session::Session;
 use super::tracees::{self, Entered};
@@ -20,6 +21,19 @@ use crate::threads::CallCounts;
 
 /// The call by which the kernel has an interrupted one go on.
 const RESTART: &str = "restart_syscall";
+
+/// Whether a call that made a task kept it from being traced.
+fn makes_untraced(tid: u32, name: &str, args: &[u64; 6]) -> bool {
+    const CLONE_UNTRACED: u64 = 0x0080_0000;
+    let flags = match name {
+        "clone" => args[0],
+        "clone3" => procfs::bytes_at(tid, args[0], 8)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u64::from_ne_bytes),
+        _ => 0,
+    };
+    flags & CLONE_UNTRACED != 0
+}
 
 /// The calls that execute a program, and the argument that is its path.
 #[derive(Debug)]
@@ -164,9 +178,16 @@ impl Session {
             "rt_sigreturn" | "sigreturn" => Ok(0),
             _ => value,
         };
+        let name = syscalls::name(entered.call.0, entered.call.1);
+        let value_and_bytes = value
+            .map(|value| (value, bytes::moved(tid, (entered.call.0, &name), &entered.args, value)));
+        let moved = value_and_bytes.map_or(0, |(_, bytes)| bytes);
+        if value.is_ok_and(|made| made > 0) && makes_untraced(tid, &name, &entered.args) {
+            self.untraced_tasks += 1;
+        }
         let (counts, ends) = match entered.before {
             true => (!entered.is_doubtful(), false),
-            false => self.counts(tid, image, &mut entered, value, now),
+            false => self.counts(tid, image, &mut entered, (value, moved), now),
         };
         if !entered.before {
             self.look_behind(tid, image, &entered, value, (counts, now));
@@ -184,7 +205,7 @@ impl Session {
             self.tally.entered_before(image, entered.call, wall_ns);
             return;
         }
-        self.tally.returned(image, entered.call, value, wall_ns);
+        self.tally.returned(image, entered.call, value_and_bytes, wall_ns);
         self.keep_if_slow(tid, image, &entered, value, now);
         if ends {
             self.ended_by = Some((image, self.whole_call(tid, &entered, value, now), now));
@@ -194,7 +215,7 @@ impl Session {
             match way {
                 Direction::Map if value.is_err() => {}
                 Direction::Map => self.tally.moved(image, file, way, entered.argument),
-                _ => self.tally.moved(image, file, way, value.unwrap_or(0)),
+                _ => self.tally.moved(image, file, way, moved),
             }
         }
         if self.files
@@ -251,7 +272,10 @@ impl Session {
             path: path.or_else(file),
             returned: value.map_or(0, u64::cast_signed),
             error: value.err().map(error_name),
-            bytes: value.ok().filter(|_| syscalls::returns_bytes(plain)),
+            bytes: value
+                .ok()
+                .filter(|_| syscalls::returns_bytes(plain))
+                .map(|value| bytes::moved(tid, (entered.call.0, plain), &entered.args, value)),
             start_ns: nanoseconds(self.began, entered.at),
             wall_ns: nanoseconds(entered.at, now),
             syscall,

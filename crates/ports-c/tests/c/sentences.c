@@ -167,17 +167,6 @@ static void an_alert_and_a_close_end_a_wait_for_more_events_than_there_are(void)
 	CHECK(result == (void *)(long)EBADFD || result == (void *)(long)EBADF);
 }
 
-static int open_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
-}
-
 static void a_close_frees_all_that_the_port_has(void)
 {
 	char name[] = "/tmp/portsXXXXXX";

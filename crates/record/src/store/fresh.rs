@@ -1,7 +1,8 @@
 //! A file that takes its name when it is whole.
 //!
-//! It has no name until then, where the file system supports that, so that not even a kill leaves
-//! it behind; otherwise it has a temporary one from the start, and is removed however the function
+//! It has no name until then, where the file system supports that, so that not even a kill leaves it
+//! behind: only one between the last two calls, where an old file is replaced, as no call gives a file without a name the
+//! name of another. Otherwise it has a temporary one from the start, and is removed however the function
 //! ends. Everything happens in the directory that was opened when its place was looked up, whatever
 //! its present name.
 //!
@@ -10,18 +11,19 @@
 //! (`RENAME_EXCHANGE`), and the file that comes out is checked.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, fchown};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
-    statat, unlinkat,
+    AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
+use super::attributes::{AccessList, access_list, copy_attributes, give_rights};
 use super::place::{Slot, proc_name};
 
 /// Names that are tried before it is called impossible to find a free one.
@@ -51,9 +53,9 @@ impl NewFile {
     /// # Errors
     /// As [`NewFile::beside`].
     pub(super) fn try_beside(slot: &Slot) -> io::Result<()> {
-        let (_, named) = made(slot, 0o600)?;
+        let (file, named) = made(slot, 0o600)?;
         if let Some(name) = named {
-            unlinkat(slot.folder(), &name, AtFlags::empty())?;
+            remove_own(slot.folder(), &name, &file.metadata()?)?;
         }
         Ok(())
     }
@@ -73,8 +75,9 @@ impl NewFile {
         self.slot.old()
     }
 
-    /// Gives it its name, replacing the old file. With `takes_over`, it gets the mode and, where
-    /// permitted, the owner of the file that was looked up, if that is the one it replaces; from
+    /// Gives it its name, replacing the old file. With `takes_over`, it gets the mode, the access
+    /// list, the extended attributes and, where permitted, the owner of the file that was looked up, if that is the one it
+    /// replaces; from
     /// another file that came there meanwhile it takes nothing, and nobody who could not read or
     /// write that one can read or write it.
     ///
@@ -83,14 +86,20 @@ impl NewFile {
     pub fn put(mut self, takes_over: bool) -> io::Result<()> {
         let Some(old) = self.slot.old().filter(|_| takes_over) else { return self.put_as_it_is() };
         let (old, own) = (old.clone(), self.file.metadata()?);
+        let list = self.slot.old_file().map_or(AccessList::None, access_list);
         if self.slot.is_as_it_was() {
-            self.take_over(&old)?;
+            self.take_over(&old, &list)?;
             if self.exchange()? {
                 return Ok(());
             }
             self.keep_own(&own)?;
         }
-        self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+        // The list names users of another file.
+        let AccessList::Is(_) = list else {
+            give_rights(&self.file, old.mode() & 0o777, &list, true)?;
+            return self.put_as_it_is();
+        };
+        give_rights(&self.file, old.mode() & 0o777, &list, false)?;
         self.put_as_it_is()
     }
 
@@ -127,28 +136,34 @@ impl NewFile {
             }
             Err(errno) => return Err(errno.into()),
         }
-        if !self.slot.is_old(&name) {
+        let old = self.slot.old().filter(|_| self.slot.is_old(&name)).cloned();
+        let Some(old) = old else {
             // A file that came in between gets its name back, until this file is allowed to replace
             // it.
             swap()?;
             return Ok(false);
-        }
+        };
+        remove_own(folder, &name, &old)?;
         self.named = None;
-        match unlinkat(folder, &name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(true),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(true)
     }
 
-    /// Makes it like the file it will replace: its owner, where that is allowed, and its mode. Another owner's
-    /// file must not run with the rights of this one: set-id bits go only with the owner and the group.
-    fn take_over(&self, old: &Metadata) -> io::Result<()> {
+    /// Makes it like the file it will replace: its owner, where that is allowed, its rights and its attributes. Another
+    /// owner's file must not run with the rights of this one: set-id bits go only with the owner and the group.
+    fn take_over(&self, old: &Metadata, list: &AccessList) -> io::Result<()> {
         let now = self.file.metadata()?;
         let is_of_both = (now.uid(), now.gid()) == (old.uid(), old.gid())
             // Only root may give a file away; for others the content matters more than the owner.
             || fchown(&self.file, Some(old.uid()), Some(old.gid())).is_ok();
+        let is_of_group = is_of_both
+            || now.gid() == old.gid()
+            // A user may still be in the group.
+            || fchown(&self.file, None, Some(old.gid())).is_ok();
+        if let Some(node) = self.slot.old_file() {
+            copy_attributes(node, &self.file)?;
+        }
         let mode = if is_of_both { old.mode() } else { old.mode() & 0o777 };
-        self.file.set_permissions(Permissions::from_mode(mode))
+        give_rights(&self.file, mode & 0o7777, list, is_of_group)
     }
 
     /// Undoes [`NewFile::take_over`], as to the owner.
@@ -179,19 +194,41 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         let Some(name) = &self.named else { return };
-        // Only the files that are still the same: in a directory that others write to, names are
-        // theirs.
-        let now = statat(self.slot.folder(), name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_it = |of: &Metadata| {
-            now.is_ok_and(|now| {
-                FileType::from_raw_mode(now.st_mode) == FileType::RegularFile
-                    && (now.st_dev, now.st_ino) == (of.dev(), of.ino())
-            })
-        };
-        if self.file.metadata().is_ok_and(|of| is_it(&of)) {
-            let _ = unlinkat(self.slot.folder(), name, AtFlags::empty());
-        }
+        // The failure that led here is the one to report.
+        let _ = self.file.metadata().and_then(|own| remove_own(self.slot.folder(), name, &own));
     }
+}
+
+/// Removes the name of a file from a directory, and no other file: in a directory that others write to, names are theirs,
+/// and no call removes a file by its descriptor. So the file gets a name that nobody knows first, and what came with the name
+/// in its place gets it back. A name that is gone, or leads to another file, is not an error.
+///
+/// # Errors
+/// The kernel's error.
+pub fn remove_own(folder: BorrowedFd<'_>, name: &OsStr, own: &Metadata) -> io::Result<()> {
+    let is_it = |name: &OsStr| {
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|now| (now.st_dev, now.st_ino) == (own.dev(), own.ino()))
+    };
+    if !is_it(name) {
+        return Ok(());
+    }
+    let aside = |aside: &OsStr| renameat_with(folder, name, folder, aside, RenameFlags::NOREPLACE);
+    let aside = match by_a_free_name(aside) {
+        Ok(((), aside)) => aside,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        // Not every file system can do that.
+        Err(_) => {
+            return match unlinkat(folder, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => Ok(()),
+                Err(errno) => Err(errno.into()),
+            };
+        }
+    };
+    if is_it(&aside) {
+        return Ok(unlinkat(folder, &aside, AtFlags::empty())?);
+    }
+    Ok(renameat_with(folder, &aside, folder, name, RenameFlags::NOREPLACE)?)
 }
 
 /// A new file, and the name it has, where it must have one.

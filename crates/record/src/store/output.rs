@@ -3,7 +3,8 @@
 //! The invariant: after a failure the path leads to what it led to before. The new content is
 //! therefore never written to the old regular file, but to a file beside it that is then renamed
 //! over it. A device, a FIFO or a socket cannot be half-written in that sense and must not be
-//! replaced, so it is opened and written to. Symbolic links are followed first and the rule applies
+//! replaced, so it is opened and written to. So is a file on which something is mounted, which the
+//! kernel does not let be replaced: it is emptied first, and a failure may leave it so. Symbolic links are followed first and the rule applies
 //! to their target, so that a link stays a link.
 //!
 //! A place is looked up once, possibly long before it is written to: a command that runs in between
@@ -16,7 +17,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use iotomy_sys::close::close_duplicate;
-use rustix::fs::{Access, AtFlags, CWD, accessat, fdatasync};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fdatasync, openat};
 use rustix::io::Errno;
 
 use super::error::write_hint;
@@ -30,7 +31,7 @@ pub struct OutputFile {
     name: String,
     /// Whether it was named relative to a current directory that was removed.
     is_nowhere: bool,
-    /// Whether a replacement is synced first.
+    /// Whether it is synced before it has its name, and its directory afterwards.
     syncs: bool,
     to: Destination,
 }
@@ -110,7 +111,7 @@ impl OutputFile {
         done.map_err(|Failed(operation, error)| failed(operation, &name, is_nowhere, error))
     }
 
-    /// Does not sync before replacing something: for files that are written repeatedly and can be
+    /// Does not sync: for files that are written repeatedly and can be
     /// made again. A power failure may leave neither the old content nor the new.
     #[must_use]
     pub fn unsynced(self) -> Self {
@@ -193,12 +194,17 @@ fn replace(
     // The rest of the buffer has been refused once: dropping must not try it again.
     drop(to.into_parts());
     written.map_err(write)?;
-    if syncs && fresh.old().is_some() {
+    let fsync = |error| Failed("fsync", error);
+    if syncs {
         // Else a power failure could leave neither the old content nor the new.
-        synced(fresh.file().as_fd()).map_err(|error| Failed("fsync", error))?;
+        synced(fresh.file().as_fd()).map_err(fsync)?;
     }
     close_duplicate(fresh.file().as_fd()).map_err(|error| Failed("close", error))?;
-    fresh.put(true).map_err(write)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // A directory that this user may not read cannot be synced.
+    let folder = openat(fresh.folder(), c".", flags, Mode::empty()).ok().filter(|_| syncs);
+    fresh.put(true).map_err(write)?;
+    folder.map_or(Ok(()), |folder| synced(folder.as_fd()).map_err(fsync))
 }
 
 /// The file that is to take the place of another.

@@ -229,3 +229,107 @@ fn to_ask_about_a_fifo_waits_for_nobody_and_a_socket_is_refused() {
     let written = OutputFile::write(socket, dir.path(), b"x").unwrap_err().to_string();
     assert_eq!(refused, written);
 }
+
+/// An access list: the owner, user 2, the group, the mask, everybody.
+fn access_list(owner: u16, other_user: u16, group: u16, mask: u16, all: u16) -> Vec<u8> {
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    let nobody = u32::MAX;
+    for (tag, bits, of) in [
+        (0x01_u16, owner, nobody),
+        (0x02, other_user, 2),
+        (0x04, group, nobody),
+        (0x10, mask, nobody),
+        (0x20, all, nobody),
+    ] {
+        list.extend(tag.to_le_bytes());
+        list.extend(bits.to_le_bytes());
+        list.extend(of.to_le_bytes());
+    }
+    list
+}
+
+/// Sets an extended attribute; without them the test is skipped.
+fn set(path: &Path, name: &str, value: &[u8]) -> bool {
+    let is_set = rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty());
+    if let Err(errno) = is_set {
+        iotomy_needs::skip(iotomy_needs::Need::Machine, &format!("no attribute {name}: {errno}"));
+    }
+    is_set.is_ok()
+}
+
+fn get(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; 1000];
+    let length = rustix::fs::getxattr(path, name, &mut value).ok()?;
+    value.truncate(length);
+    Some(value)
+}
+
+const ACCESS: &str = "system.posix_acl_access";
+
+#[test]
+fn the_access_list_of_an_old_file_stays_and_its_group_gets_no_more() {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let path = dir.path().join("a");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    // The group may read, user 2 may write, so the mode's group bits are both.
+    let list = access_list(6, 6, 4, 6, 0);
+    if !set(&path, ACCESS, &list) || !set(&path, "user.note", b"kept") {
+        return;
+    }
+    assert_eq!(mode(&path), 0o660);
+    OutputFile::write(&path, Path::new("/"), b"new").unwrap();
+    assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"new".to_vec(), 0o660));
+    assert_eq!(get(&path, ACCESS), Some(list));
+    assert_eq!(get(&path, "user.note"), Some(b"kept".to_vec()));
+    // Another file has the name meanwhile: the list is not its own, and the mask is no right of a group.
+    let out = OutputFile::open(&path, Path::new("/")).unwrap();
+    fs::write(dir.path().join("other"), "other").unwrap();
+    fs::rename(dir.path().join("other"), &path).unwrap();
+    out.put(b"new").unwrap();
+    assert_eq!((mode(&path) & 0o070, get(&path, ACCESS)), (0, None));
+}
+
+#[test]
+fn a_list_that_a_folder_gives_its_files_opens_no_old_file() {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let path = dir.path().join("a");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    if !set(dir.path(), "system.posix_acl_default", &access_list(7, 7, 7, 7, 7)) {
+        return;
+    }
+    OutputFile::write(&path, Path::new("/"), b"new").unwrap();
+    assert_eq!((mode(&path), get(&path, ACCESS)), (0o640, None));
+}
+
+#[test]
+fn capabilities_of_the_old_content_are_not_those_of_the_new() {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let path = dir.path().join("a");
+    fs::write(&path, "old").unwrap();
+    // Version 2, CAP_NET_RAW permitted.
+    let capability = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    if !set(&path, "security.capability", &capability) {
+        return;
+    }
+    OutputFile::write(&path, Path::new("/"), b"new").unwrap();
+    assert_eq!(get(&path, "security.capability"), None);
+}
+
+#[test]
+fn only_the_own_file_is_removed_by_its_name() {
+    let dir = folder();
+    let (own, other) = (dir.path().join("own"), dir.path().join("other"));
+    fs::write(&own, "").unwrap();
+    fs::write(&other, "other").unwrap();
+    let metadata = fs::metadata(&own).unwrap();
+    let at = fs::File::open(dir.path()).unwrap();
+    let remove = |name: &str| {
+        crate::store::remove_own(at.as_fd(), name.as_ref(), &metadata).unwrap();
+        names(dir.path())
+    };
+    assert_eq!(remove("other"), ["other", "own"]);
+    assert_eq!(remove("nothing"), ["other", "own"]);
+    assert_eq!(remove("own"), ["other"]);
+}

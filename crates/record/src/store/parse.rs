@@ -90,6 +90,14 @@ pub(super) fn json<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
     Ok(bytes)
 }
 
+/// Whether two ends of an overhead are a range of times.
+fn check_range(name: &str, [low, high]: [f64; 2]) -> Result<(), RecordError> {
+    if 0.0 <= low && low <= high && high.is_finite() {
+        return Ok(());
+    }
+    Err(wrong(format!("observer.{name}"), format!("{low} … {high} is not a range of times")))
+}
+
 impl Stored for Trace {
     const SCHEMA: &'static str = Self::SCHEMA;
     const WANTED: &'static str = "a trace; `iotomy trace --json` makes one";
@@ -108,6 +116,9 @@ impl Stored for Trace {
             let what = format!("{low} … {high} is not a range around {cost}");
             return Err(wrong("observer.cost_ns_low", what));
         }
+        let of = &self.observer;
+        check_range("cost_left_out_ns_low", [of.cost_left_out_ns_low, of.cost_left_out_ns_high])?;
+        check_range("unwatched_ns_low", [of.unwatched_ns_low, of.unwatched_ns_high])?;
         check_capacity(self.cpu_capacity.as_ref())?;
         check_time("started", &self.started)
     }

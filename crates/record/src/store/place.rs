@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, openat, statx};
 use rustix::io::Errno;
 
 use super::walk;
@@ -21,7 +21,7 @@ use super::walk;
 pub enum Place {
     /// A regular file, or a name that is free: what is written beside it may be renamed over it.
     Replace(Slot),
-    /// Anything else: a device, a FIFO, a socket, or what a name in `/proc` leads to.
+    /// Anything else: a device, a FIFO, a socket, a mount point, or what a name in `/proc` leads to.
     Through(OpenPlace),
 }
 
@@ -42,8 +42,18 @@ pub struct OpenPlace {
     /// Its name, where there is no /proc to open it by.
     folder: OwnedFd,
     name: OsString,
-    /// Whether truncating or overwriting would hurt what others wrote.
-    append: bool,
+    how: How,
+}
+
+/// How a file is written to that cannot be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It is no regular file.
+    Through,
+    /// Truncating or overwriting would hurt what others wrote.
+    Behind,
+    /// Its name is a mount point, which no rename replaces: it is emptied and written to.
+    Anew,
 }
 
 impl Place {
@@ -65,10 +75,18 @@ impl Place {
         let (folder, name) = (found.folder, found.name);
         match found.there {
             Some((_, metadata)) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            Some((node, metadata)) if found.is_open_elsewhere || !metadata.is_file() => {
-                // The target of such a /proc name is open elsewhere, at its own position.
-                let append = metadata.is_file();
-                Ok(Self::Through(OpenPlace { node, metadata, folder, name, append }))
+            Some((node, metadata)) if !metadata.is_file() => {
+                let how = How::Through;
+                Ok(Self::Through(OpenPlace { node, metadata, folder, name, how }))
+            }
+            // The target of such a /proc name is open elsewhere, at its own position.
+            Some((node, metadata)) if found.is_open_elsewhere => {
+                let how = How::Behind;
+                Ok(Self::Through(OpenPlace { node, metadata, folder, name, how }))
+            }
+            Some((node, metadata)) if is_mount_point(&node) => {
+                let how = How::Anew;
+                Ok(Self::Through(OpenPlace { node, metadata, folder, name, how }))
             }
             old => Ok(Self::Replace(Slot { folder, name, old })),
         }
@@ -81,7 +99,10 @@ impl Place {
     pub fn append(&self) -> io::Result<File> {
         match self {
             Self::Replace(slot) => slot.append(),
-            Self::Through(passage) => passage.open(),
+            Self::Through(passage) => passage.open_with(match passage.how {
+                How::Through => OFlags::empty(),
+                How::Behind | How::Anew => OFlags::APPEND,
+            }),
         }
     }
 
@@ -124,6 +145,11 @@ impl Slot {
     /// The metadata of the file that had the name when it was looked up.
     pub fn old(&self) -> Option<&Metadata> {
         self.old.as_ref().map(|(_, metadata)| metadata)
+    }
+
+    /// The file that had the name when it was looked up, open as a place only.
+    pub(super) fn old_file(&self) -> Option<&File> {
+        self.old.as_ref().map(|(node, _)| node)
     }
 
     /// Opens what had the name for writing behind what it holds, or makes a file where none had it.
@@ -173,9 +199,21 @@ impl OpenPlace {
     /// # Errors
     /// The kernel's error.
     pub(super) fn open(&self) -> io::Result<File> {
-        let append = if self.append { OFlags::APPEND } else { OFlags::empty() };
-        let flags = OFlags::WRONLY | OFlags::NOCTTY | append;
+        self.open_with(match self.how {
+            How::Through => OFlags::empty(),
+            How::Behind => OFlags::APPEND,
+            How::Anew => OFlags::TRUNC,
+        })
+    }
+
+    fn open_with(&self, more: OFlags) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::NOCTTY | more;
         reopened(&self.node, flags, (self.folder.as_fd(), &self.name))
+    }
+
+    /// Whether it is a regular file that a file system is mounted on, or a part of one.
+    pub fn is_mount_point(&self) -> bool {
+        self.how == How::Anew
     }
 
     /// A name of /proc by which it can be asked about.
@@ -205,6 +243,13 @@ pub(super) fn reopened(
         true => Ok(file),
         false => Err(Errno::STALE.into()),
     }
+}
+
+/// Whether something is mounted on the name that a file was opened by. Before Linux 5.8 the kernel does not say.
+fn is_mount_point(node: &File) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let stat = statx(node, c"", flags, StatxFlags::empty());
+    stat.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// The name that /proc has for a descriptor of this process.

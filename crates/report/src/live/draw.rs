@@ -156,6 +156,10 @@ impl Screen {
         canvas.at(1, &format!("{subject}{pid}"), BAR.add_modifier(Modifier::BOLD));
         canvas.at(width.saturating_sub(columns(&right) + 1), &right, BAR);
         canvas.y += 1;
+        if let Some(reason) = &self.setting.fallback {
+            let line = format!(" watching by {observer}, because of {reason}");
+            canvas.line(&page.name(&line, width), canvas.ink(Color::Yellow));
+        }
     }
 
     /// Rates and sums of all rows; warnings come first.

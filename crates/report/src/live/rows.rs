@@ -265,7 +265,7 @@ impl<'a> SnapshotDelta<'a> {
             row.cell(ms(new.on_cpu), rate);
             row.cell(ms(new.blocked), rate);
             row.cell(new.in_flight as f64, count);
-            row.cell(all.mean_us(), figure);
+            row.cell(all.mean_us().unwrap_or(0.0), figure);
             let times = times.remove(all.name).unwrap_or_default();
             for share in [0.5, 0.9, 0.99, 0.999] {
                 row.cell(times.quantile(share) as f64 / 1e3, figure);

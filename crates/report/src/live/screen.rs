@@ -23,6 +23,8 @@ pub struct Setting {
     pub cost_range_ns: [f64; 2],
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
+    /// Why a preferred observer could not watch, so that this one does.
+    pub fallback: Option<String>,
     /// Whether files are counted.
     pub files: bool,
     /// Whether connections are counted.

@@ -214,6 +214,19 @@ fn an_observer_that_cannot_split_time_has_no_columns_for_it() {
     assert!(shown.contains("times inflated") && shown.contains("every 3 s"), "{shown}");
 }
 
+#[test]
+fn the_head_says_why_a_preferred_observer_does_not_watch() {
+    let fallback = Some("bpf: load the BPF programs: EPERM".to_owned());
+    let observer = "ptrace".to_owned();
+    let mut screen = screen(Setting { fallback, observer, ..setting() });
+    for (width, height, line) in
+        [(100, 20, "watching by ptrace, because of"), (40, 10, "watching by")]
+    {
+        let shown = text(&mut screen, width, height);
+        assert!(shown.lines().nth(1).unwrap().contains(line), "{shown}");
+    }
+}
+
 /// The names in the first column, from top to bottom.
 fn order(screen: &mut Screen) -> Vec<String> {
     let text = text(screen, 120, 20);

@@ -3,7 +3,7 @@
 //! Computed by `compare` in `crates/race/src/compare.rs` and
 //! `interim_test` in `crates/stats/src/sequential.rs`.
 
-use iotomy_record::{Comparison, Contender, Metric, Race, RaceVerdict, Verdict};
+use iotomy_record::{Comparison, Contender, Exit, Metric, Race, RaceVerdict, Verdict};
 
 use crate::numbers::{counted, duration};
 use crate::page::{Ink, Page, columns};
@@ -27,17 +27,50 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
 pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
     let mut answers: Vec<Answer> = interrupted(record).into_iter().collect();
     if record.comparisons.is_empty() {
-        answers.extend(record.contenders.iter().map(|one| alone(page, one)));
+        answers.extend(record.contenders.iter().map(|one| match killed_runs(record, &one.label) {
+            None => alone(page, one),
+            Some(rest) => {
+                let answer = format!("no result for {}", page.name(&one.label, 8));
+                Answer { ink: Ink::Yellow, answer, rest }
+            }
+        }));
         return answers;
     }
     for metric in [Metric::Wall, Metric::Cpu] {
         for found in record.comparisons.iter().filter(|found| found.metric == metric) {
             if !is_impossible(record, &found.base) && !is_impossible(record, &found.other) {
-                answers.push(comparison(page, record, found));
+                let killed = [&found.base, &found.other];
+                let killed = killed.into_iter().filter_map(|label| killed_runs(record, label));
+                match killed.collect::<Vec<_>>() {
+                    killed if killed.is_empty() => answers.push(comparison(page, record, found)),
+                    _ if found.metric == Metric::Cpu => {}
+                    killed => answers.push(Answer {
+                        ink: Ink::Yellow,
+                        answer: format!(
+                            "no result for {} and {}",
+                            page.name(&found.base, 8),
+                            page.name(&found.other, 8)
+                        ),
+                        rest: killed.join("; "),
+                    }),
+                }
             }
         }
     }
     answers
+}
+
+/// That signals ended all runs of a contender, where they did: their times are those of no work.
+fn killed_runs(record: &Race, label: &str) -> Option<String> {
+    let runs = &record.contender(label)?.runs;
+    let mut signals = runs.iter().map(|run| match run.exit {
+        Exit::Signal(signal) => Some(signal),
+        Exit::Code(_) => None,
+    });
+    let first = signals.next()??;
+    let text =
+        format!("signals ended all runs of {label} (the first: {})", crate::signals::name(first));
+    signals.all(|signal| signal.is_some()).then_some(text)
 }
 
 /// That the race was interrupted, and how far it came.

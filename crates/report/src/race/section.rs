@@ -201,13 +201,12 @@ fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
                 cells.extend([(); 4].map(|()| Cell::absent()));
                 continue;
             };
-            let entered = (sum.calls + sum.in_flight).max(1);
-            let mean = sum.wall as f64 / entered as f64;
+            let mean = sum.mean_us().map(|us| us * 1e3);
             cells.extend([
                 Cell::count(sum.calls),
                 Cell::size(sum.bytes).if_any(),
                 Cell::whole(sum.wall, fixed(sum.wall as f64 / 1e6, decimals)),
-                Cell::real(mean, figure(mean / 1e3)),
+                Cell::from_option(mean, |mean| Cell::real(mean, figure(mean / 1e3))),
             ]);
         }
         sheet.push(cells);

@@ -179,6 +179,23 @@ golden!(interrupted, {
 });
 golden!(alone, rendered(&one_alone()));
 
+#[test]
+fn runs_that_were_all_killed_have_no_result() {
+    let killed = |signals: &[i32]| signals.iter().map(|signal| Exit::Signal(*signal)).collect();
+    let with_exits = |mut race: Race, exits: Vec<Exit>| {
+        let one = race.contenders.last_mut().unwrap();
+        one.runs = exits.into_iter().map(|exit| Run { exit, ..Run::default() }).collect();
+        rendered(&race)
+    };
+    let text = with_exits(with(0.5, RaceVerdict::Faster), killed(&[9, 15]));
+    assert!(text.contains("no result for A and B"), "{text}");
+    assert!(text.contains("signals ended all runs of B (the first: SIGKILL)"), "{text}");
+    assert!(!text.contains("as fast as"), "{text}");
+    let some = vec![Exit::Signal(9), Exit::Code(1)];
+    assert!(with_exits(with(0.5, RaceVerdict::Faster), some).contains("as fast as"));
+    assert!(with_exits(one_alone(), killed(&[9])).contains("no result for A"));
+}
+
 fn one_alone() -> Race {
     let mut race = dd_and_cat();
     race.contenders.pop();

@@ -118,7 +118,7 @@ fn print_calls(page: &mut Page<'_>, calls: &[CallSum<'_>], record: &Trace) {
             if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
             fixed(ms(sum.wall), decimals),
             percent(i128::try_from(sum.wall).unwrap_or(i128::MAX), whole),
-            figure(sum.mean_us()),
+            sum.mean_us().map_or_else(String::new, figure),
         ];
         table.push(Row { cells, ..Row::default() });
     }

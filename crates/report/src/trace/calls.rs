@@ -10,10 +10,11 @@ use crate::numbers::{bytes, decimals_for, figure, fixed, percent, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column::text("call", 11),
     Column::number("calls", "", 10),
     Column::number("errors", "", 5),
+    Column::number("open", "", 5),
     Column::number("bytes", "", 6),
     Column::number("wall", "ms", 9),
     Column::number("share", "%", 4),
@@ -115,13 +116,14 @@ fn cells(
         name,
         thousands(sum.calls),
         if sum.errors > 0 { thousands(sum.errors) } else { String::new() },
+        if sum.open > 0 { thousands(sum.open) } else { String::new() },
         if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
         fixed(ms(sum.wall), decimals),
         percent(i128::try_from(sum.wall).unwrap_or(i128::MAX), whole),
         known(sum.on_cpu),
         known(sum.blocked),
         known(sum.runnable),
-        figure(sum.mean_us()),
+        sum.mean_us().map_or_else(String::new, figure),
         sum.max_us(page),
     ]
 }
@@ -132,12 +134,11 @@ pub(super) fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
     if matches!(sum.name, "exit" | "exit_group") {
         remarks.push("never returns".to_string());
     } else {
-        let open = sum.in_flight.saturating_sub(sum.entered_before);
         if sum.entered_before > 0 {
             remarks.push(format!("{} entered before the watch", thousands(sum.entered_before)));
         }
-        if open > 0 {
-            remarks.push(format!("{} did not return", thousands(open)));
+        if sum.open > 0 {
+            remarks.push(format!("{} did not return", thousands(sum.open)));
         }
     }
     let mut kinds: Vec<_> = sum.error_kinds.iter().collect();

@@ -1,16 +1,15 @@
 //! The first line: the command, its end, its duration, its requests, the overhead of watching.
 //! Under it, if there are any, the limitations of the numbers.
 //!
-//! Computed by `of_a_call` in `crates/observe/src/price.rs` and
-//! `outcome` in `crates/observe/src/bpf/outcome.rs`.
+//! Computed by `outcome` in `crates/observe/src/bpf/outcome.rs`.
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{CpuCapacity, Exit, Process, RingOperation, Running, Trace};
+use iotomy_record::{CpuCapacity, Exit, Process, Running, Trace};
 
 use super::images::{CallSum, Image, Names, label};
-use super::rings;
-use crate::numbers::{bytes, counted, duration, duration_range, fixed, thousands};
+use super::{overhead, rings};
+use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::signals;
 
@@ -46,7 +45,7 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
     parts.push(asked);
     parts.extend(rings::requests(record));
     parts.extend(cpu_use(record));
-    parts.push(price(page, record, total.calls));
+    parts.push(overhead::text(page, record, total.calls));
     parts
 }
 
@@ -57,14 +56,14 @@ fn print_parts(page: &mut Page<'_>, subject: &str, parts: &[String]) {
     for part in parts {
         let joint = if line.is_empty() { "" } else { " · " };
         if !line.is_empty() && columns(&lead) + columns(&line) + 3 + columns(part) > page.width() {
-            page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
+            page.wrapped(&[(Ink::Bold, &lead)], Ink::Plain, &line);
             lead = "  ".into();
             line = part.clone();
         } else {
             line = format!("{line}{joint}{part}");
         }
     }
-    page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
+    page.wrapped(&[(Ink::Bold, &lead)], Ink::Plain, &line);
 }
 
 /// The subject of the record.
@@ -154,7 +153,7 @@ fn ended(record: &Trace) -> Option<String> {
 /// these less than the machine has. Nothing where the capacity is not known, or where it cannot have
 /// been that of all processes, since they used more.
 pub(super) fn cpu_use(record: &Trace) -> Option<String> {
-    let CpuCapacity { cpus, affinity, quota } = record.cpu_capacity?;
+    let CpuCapacity { cpus, affinity, quota, .. } = record.cpu_capacity?;
     let used = cpus_used(record)?;
     let share = used / cpus;
     if !share.is_finite() || share > 1.05 {
@@ -174,70 +173,11 @@ fn cpus_used(record: &Trace) -> Option<f64> {
     let cpu_ns: u128 =
         record.processes.iter().map(|p| u128::from(p.user_ns) + u128::from(p.system_ns)).sum();
     let workers_ns: u128 = record.ledger.iter().map(|row| u128::from(row.worker_ns)).sum();
-    let cpu_ns = cpu_ns + workers_ns;
-    (record.wall_ns > 0).then(|| cpu_ns as f64 / record.wall_ns as f64)
-}
-
-fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
-    let mut price = format!(
-        "observer {}: overhead {} a call",
-        page.name(&record.observer.name, 20),
-        duration_range(record.observer.cost_range_ns())
-    );
-    if let Some(share) = Overhead::from_record(record, calls) {
-        price += &format!(" ({} of its {})", share.text(), share.of);
-    }
-    price + not_in_it(record)
-}
-
-/// What the overhead of calls does not have in it.
-pub(super) fn not_in_it(record: &Trace) -> &'static str {
-    let is_counted = |row: &RingOperation| row.submitted > 0 || row.before > 0;
-    match record.ring_operations.iter().any(is_counted) {
-        true => ", plus ring operations",
-        false => "",
-    }
-}
-
-/// The overhead of watching in all, as a share of the time it is part of.
-pub(super) struct Overhead {
-    shares: [f64; 2],
-    /// The kind of time.
-    pub(super) of: &'static str,
-}
-
-impl Overhead {
-    /// Nothing where there were no calls, or no time, or where it is not known how many calls were slowed.
-    pub(super) fn from_record(record: &Trace, calls: u128) -> Option<Self> {
-        let sum = |ns: fn(&Process) -> u64| {
-            record.processes.iter().map(|p| u128::from(ns(p))).sum::<u128>()
-        };
-        let cpu: u128 = sum(|process| process.user_ns) + sum(|process| process.system_ns);
-        // Where every call stops for the observer, it is the observer that runs meanwhile.
-        let (whole, of) = match record.observer.times_inflated || cpu == 0 {
-            true => (u128::from(record.wall_ns), "wall"),
-            false => (cpu, "CPU"),
-        };
-        let is_restricted = !record.view.calls.is_empty() || !record.view.r#where.is_empty();
-        let calls = match record.observer.calls_left_out {
-            Some(left_out) => calls + u128::from(left_out),
-            None if is_restricted => return None,
-            None => calls,
-        };
-        let share = |cost: f64| (cost * calls as f64 / whole as f64).min(1.0);
-        (whole > 0 && calls > 0)
-            .then(|| Self { shares: record.observer.cost_range_ns().map(share), of })
-    }
-
-    /// `1.9 … 2.7 %`
-    pub(super) fn text(&self) -> String {
-        let percent = |share: f64| fixed(share * 100.0, 1);
-        match self.shares.map(percent) {
-            [_, high] if high == "0" || high == "0.0" => "under 0.1 %".to_owned(),
-            [low, high] if low == high => format!("{high} %"),
-            [low, high] => format!("{low} … {high} %"),
-        }
-    }
+    let used =
+        (record.wall_ns > 0).then(|| (cpu_ns + workers_ns) as f64 / record.wall_ns as f64)?;
+    // The kernel's clock of CPU time and that of the watch differ by a little; a thread uses no more than one CPU.
+    let threads = record.thread_count();
+    Some(if workers_ns == 0 && threads > 0 { used.min(threads as f64) } else { used })
 }
 
 /// A limitation of the numbers, or a process that runs on unwatched.
@@ -252,6 +192,20 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     let observer = &record.observer;
+    if let Some(reason) = &observer.fallback {
+        let name = page.name(&observer.name, 20);
+        let text = format!("watched by {name}, because of {}", page.name(reason, 1_000));
+        warn(Ink::Yellow, "fallback", text);
+    }
+    if observer.untraced_tasks > 0 {
+        let text = format!(
+            "{} created with CLONE_UNTRACED, which {} cannot follow: their calls are not counted; \
+             try --observer bpf as root",
+            counted(observer.untraced_tasks.into(), "task was", "tasks were"),
+            page.name(&observer.name, 20)
+        );
+        warn(Ink::Yellow, "not followed", text);
+    }
     if observer.times_inflated {
         let text = "the observer slowed every call: compare these times only with each other";
         warn(Ink::Yellow, "inflated", text.to_owned());
@@ -340,6 +294,8 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         warnings.push(Warning { ink: Ink::Yellow, word: "not watched", text });
     }
     warnings.extend(left_running(page, record));
+    let others = overhead::of_others(record);
+    warnings.extend(others.map(|text| Warning { ink: Ink::Dim, word: "unwatched", text }));
     warnings
 }
 

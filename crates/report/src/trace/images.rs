@@ -269,6 +269,11 @@ pub(crate) struct CallSum<'r> {
     /// No call took longer, but which took how long is not known.
     pub(crate) max_is_bound: bool,
     pub(crate) in_flight: u128,
+    /// Those that had not returned at the end, but for those that never do.
+    pub(crate) open: u128,
+    /// The calls that ended, and their time.
+    pub(crate) ended: u128,
+    pub(crate) ended_ns: u128,
     /// The number of these that were in progress when the watch began, and returned.
     pub(crate) entered_before: u128,
 }
@@ -286,6 +291,8 @@ impl<'r> CallSum<'r> {
             errors: self.errors.saturating_sub(earlier.errors),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             wall: self.wall.saturating_sub(earlier.wall),
+            ended: self.ended.saturating_sub(earlier.ended),
+            ended_ns: self.ended_ns.saturating_sub(earlier.ended_ns),
             on_cpu: known(self.on_cpu, earlier.on_cpu),
             blocked: known(self.blocked, earlier.blocked),
             runnable: known(self.runnable, earlier.runnable),
@@ -304,28 +311,34 @@ impl<'r> CallSum<'r> {
         add_known(&mut self.on_cpu, call.on_cpu_ns);
         add_known(&mut self.blocked, call.blocked_ns);
         add_known(&mut self.runnable, call.runnable_ns);
-        self.max_is_bound = match call.max_ns.cmp(&self.max) {
+        let ended = call.ended();
+        if !call.syscall.starts_with("exit") {
+            self.open += u128::from(call.in_flight.saturating_sub(call.entered_before));
+        }
+        self.ended += u128::from(ended.calls);
+        self.ended_ns += u128::from(ended.wall_ns);
+        self.max_is_bound = match ended.max_ns.cmp(&self.max) {
             Ordering::Less => self.max_is_bound,
             Ordering::Equal => self.max_is_bound && call.max_is_bound,
             Ordering::Greater => call.max_is_bound,
         };
-        self.max = self.max.max(call.max_ns);
+        self.max = self.max.max(ended.max_ns);
         self.in_flight += u128::from(call.in_flight);
         self.entered_before += u128::from(call.entered_before);
     }
 
     /// The longest call in µs, as a bound where only that is known.
     pub(crate) fn max_us(&self, page: &Page<'_>) -> String {
+        if self.ended == 0 {
+            return String::new();
+        }
         let at_most = if self.max_is_bound { page.at_most() } else { "" };
         format!("{at_most}{}", figure(self.max as f64 / 1e3))
     }
 
-    /// Of all calls that were entered, since their time is in `wall`.
-    pub(crate) fn mean_us(&self) -> f64 {
-        match self.calls + self.in_flight {
-            0 => 0.0,
-            entered => self.wall as f64 / entered as f64 / 1e3,
-        }
+    /// Of the calls that ended, if any did.
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        (self.ended > 0).then(|| self.ended_ns as f64 / self.ended as f64 / 1e3)
     }
 
     /// The sum over every call of `calls`, under one name.

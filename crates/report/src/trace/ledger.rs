@@ -9,7 +9,7 @@
 use iotomy_record::{LedgerRow, SortKey, Trace};
 
 use super::images::{CallSum, Image, Ledger};
-use crate::numbers::{decimals_for, duration, fixed, share, thousands};
+use crate::numbers::{counted, decimals_for, duration, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
 
@@ -79,9 +79,14 @@ fn of_threads(page: &Page<'_>, record: &Trace, ledger: &Ledger) -> Account {
     let thread = ledger.thread.max(0).unsigned_abs();
     let calls = CallSum::by_name(&record.calls, SortKey::OnCpu);
     let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
+    let mut parts = parts(page, &calls, ledger, blockers);
+    if record.observer.calls_passed > 0 {
+        let user = parts.iter_mut().filter(|part| part.kind == Kind::User);
+        user.for_each(|part| part.label = "user, and calls left out".to_owned());
+    }
     Account {
         title: "where the time went",
-        parts: parts(page, &calls, ledger, blockers),
+        parts,
         sum: "thread time",
         whole: thread,
         notes: notes(record),
@@ -131,10 +136,14 @@ fn notes(record: &Trace) -> Vec<String> {
     let mut notes = vec![format!(
         "user: on-CPU time outside calls, including page faults{faults} and interrupts"
     )];
+    if record.observer.calls_passed > 0 {
+        let calls = counted(record.observer.calls_passed.into(), "call", "calls");
+        notes.push(format!("the on-CPU time of {calls} left out is part of user"));
+    }
     let threads = u128::from(record.thread_count());
     if threads > 1 {
         let threads = thousands(threads);
-        notes.push(format!("thread times are summed over {threads} threads that ran concurrently"));
+        notes.push(format!("thread times are summed over {threads} threads"));
     }
     let workers: u128 = record.ledger.iter().map(|row| u128::from(row.worker_ns)).sum();
     if workers > 0 {

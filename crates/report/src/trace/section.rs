@@ -5,8 +5,9 @@ use iotomy_record::{FileKind, Limits, Socket, SortKey, Trace};
 use super::calls::remarks;
 use super::files::{by_file, users};
 use super::images::{self, CallSum, Image};
+use super::overhead::Overhead;
 use super::{
-    charts, groups, headline, ledger, paths, peers, rings, slowest, threads, times, until,
+    charts, groups, headline, ledger, overhead, paths, peers, rings, slowest, threads, times, until,
 };
 use crate::ceilings::{self, Outcome};
 use crate::numbers::{
@@ -115,15 +116,15 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
     if total.bytes > 0 {
         tiles.push(Tile { label: "bytes", value: bytes(total.bytes), note: "by calls".into() });
     }
-    if let Some(overhead) = headline::Overhead::from_record(record, total.calls) {
+    if let Some(share) = Overhead::from_record(record, total.calls) {
         tiles.push(Tile {
             label: "overhead",
-            value: overhead.text(),
+            value: share.text(),
             note: format!(
-                "of its {}, {} a call{}",
-                overhead.of,
-                duration_range(record.observer.cost_range_ns()),
-                headline::not_in_it(record)
+                "of its {}, {}{}",
+                share.of,
+                overhead::of_calls(record, total.calls),
+                overhead::not_in_it(record)
             ),
         });
     }
@@ -226,6 +227,7 @@ pub(crate) fn calls(
     fields.extend([
         Field::number("calls", "calls", ""),
         Field::number("errors", "errors", ""),
+        Field::number("open", "open", ""),
         Field::number("bytes", "bytes", ""),
         Field::number("wall_ns", "wall", "ms"),
         Field::number("wall_percent", "share", "%"),
@@ -277,14 +279,15 @@ fn row(
         Cell::text(page.name(sum.name, 60)),
         Cell::count(sum.calls),
         Cell::count(sum.errors).if_any(),
+        Cell::count(sum.open).if_any(),
         Cell::size(sum.bytes).if_any(),
         ms(sum.wall),
         Cell::real(sum.wall as f64 / (whole.max(1) as f64) * 100.0, percent(part, whole)),
         known(sum.on_cpu),
         known(sum.blocked),
         known(sum.runnable),
-        Cell::real(sum.mean_us() * 1e3, figure(sum.mean_us())),
-        Cell::whole(sum.max, figure(sum.max as f64 / 1e3)),
+        Cell::from_option(sum.mean_us(), |mean| Cell::real(mean * 1e3, figure(mean))),
+        Cell::from_option(sum.mean_us(), |_| Cell::whole(sum.max, figure(sum.max as f64 / 1e3))),
         Cell::text(remarks(page, sum).join(", ")),
     ]);
     cells

@@ -20,6 +20,7 @@ macro_rules! golden {
     };
 }
 
+mod overhead;
 mod peers;
 
 golden!(one_process, rendered(&records::dd()));
@@ -71,6 +72,21 @@ golden!(ascii, {
     trace(&record, &Style { unicode: false, ..Style::default() })
 });
 golden!(narrow, trace(&records::dd(), &Style { width: 60, ..Style::default() }));
+
+#[test]
+fn a_headline_keeps_its_end_on_a_narrow_terminal() {
+    let words = |width| {
+        let text = trace(&records::attached(), &Style { width, ..Style::default() });
+        let headline = text.split("\n\n").next().unwrap_or_default();
+        headline.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // What joins two parts on a line is not there where they are on two.
+    let parts = |width| words(width).into_iter().filter(|word| word != "·").collect::<Vec<_>>();
+    for width in [40, 50, 60, 75] {
+        assert_eq!(parts(width), parts(400), "{width} columns");
+    }
+}
+
 golden!(colours, trace(&records::killed(), &Style { color: true, ..Style::default() }));
 
 fn as_record(trace: Trace) -> Record {
@@ -136,7 +152,7 @@ fn an_exec_is_no_second_thread() {
     let mut next = record.processes[0].clone();
     (next.exec, next.continued) = ("true".into(), 1);
     record.processes.push(next);
-    assert!(!rendered(&record).contains("ran concurrently"));
+    assert!(!rendered(&record).contains("thread times are summed"));
     record.processes[1].threads = 2;
     assert!(rendered(&record).contains("thread times are summed over 2 threads"));
 }

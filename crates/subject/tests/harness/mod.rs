@@ -1,4 +1,4 @@
-//! Shared parts of the truth tests: turns, skips, and sums over a record's rows.
+//! Shared parts of the truth tests: skips, and sums over a record's rows.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a test ends at what goes wrong")]
@@ -11,18 +11,14 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 pub(crate) use iotomy_needs::{Need, skip};
 use iotomy_observe::{OBSERVERS, Observation, Observer, Probe, Request, Target};
 use iotomy_record::{Call, Exit};
 use iotomy_sys::launch::Command;
 
-static TURN: Mutex<()> = Mutex::new(());
-
 /// Runs `test` with every observer that works here, and reports a skip for the others.
 pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(!OBSERVERS.is_empty());
     for observer in OBSERVERS {
         match observer.probe() {
@@ -80,6 +76,24 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request 
 
 pub(crate) fn watch(observer: &dyn Observer, request: &Request) -> Watched {
     Watched(observer.watch(request).unwrap())
+}
+
+/// Watches for longer and longer, until a watch tells what it should: how soon it has begun is a matter of the machine.
+pub(crate) fn watch_for_a_while(
+    observer: &dyn Observer,
+    request: &Request,
+    tells: impl Fn(&Watched) -> bool,
+) -> Watched {
+    let mut told = Vec::new();
+    for ms in [50, 200, 800, 3_200, 12_800] {
+        let duration = Some(std::time::Duration::from_millis(ms));
+        let watched = watch(observer, &Request { duration, ..request.clone() });
+        if tells(&watched) {
+            return watched;
+        }
+        told.push(watched);
+    }
+    panic!("{told:#?}");
 }
 
 /// Watches a subject that runs already, and does something once it is watched.
@@ -161,7 +175,6 @@ impl Watched {
 
 /// Returns calls and errors by name, as `strace -f -c` counts them; only calls that return.
 pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<String, (u64, u64)>> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let report = tempfile::NamedTempFile::new().unwrap();
     let mut strace = std::process::Command::new("strace");
     strace.env(NO_LIBRARY_PATH.0, NO_LIBRARY_PATH.1);
@@ -226,7 +239,6 @@ pub(crate) fn kill(pid: u32) {
 /// Writes a script while no test forks. A child of a fork has the script open for writing until it executes its own
 /// program, and no process can execute a file that is open for writing.
 pub(crate) fn write_program(path: &Path, text: &str) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -269,7 +281,7 @@ impl Running {
 
     /// Waits until one thread is in `read` and the other in `futex`.
     fn wait_until_in_calls(&self) {
-        loop {
+        iotomy_needs::wait::until("its threads are blocked", || {
             let mut calls: Vec<String> = std::fs::read_dir(format!("/proc/{}/task", self.pid))
                 .unwrap()
                 .flatten()
@@ -277,11 +289,8 @@ impl Running {
                 .filter_map(|line| line.split(' ').next().map(Into::into))
                 .collect();
             calls.sort();
-            if calls == ["0", "202"] {
-                return;
-            }
-            std::thread::yield_now();
-        }
+            calls == ["0", "202"]
+        });
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -37,12 +37,14 @@ pub(crate) fn until_asleep(thread: i32, waiter: &Declaration) {
 /// Comes back when no signal is pending for the thread alone.
 pub(crate) fn until_signals_are_handled(thread: i32) {
     let path = format!("/proc/self/task/{thread}/status");
+    let began = Instant::now();
     loop {
         let status = std::fs::read_to_string(&path).unwrap();
         let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:")).unwrap();
         if u64::from_str_radix(pending.trim(), 16).unwrap() == 0 {
             return;
         }
+        assert!(began.elapsed() < PATIENCE, "a signal stays pending");
         std::thread::yield_now();
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod asleep;
 pub(crate) mod watched;
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use iotomy_needs::{Need, skip};
@@ -16,7 +15,7 @@ use iotomy_waiters::{
 };
 
 /// Longer than anything takes on the slowest machine: only there so that a hang becomes a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A time-out that only looks.
 pub(crate) const LOOK: Option<Duration> = Some(Duration::ZERO);
@@ -116,13 +115,6 @@ impl TestedWaiter {
     fn all(&self) -> Vec<(u64, Ready)> {
         self.events.iter().map(|event| (event.token, event.ready)).collect()
     }
-}
-
-/// For suites that use so many descriptors, or care so much about their numbers, that their tests run
-/// one at a time.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets this process have as many descriptors as it may.

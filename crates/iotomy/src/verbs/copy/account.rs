@@ -3,16 +3,18 @@
 //!
 //! It is recorded in two steps: before anything moves, and with the result.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::time::Duration;
 
 use iotomy_host::file_systems;
 use iotomy_movers::chooser::{Plan, Report};
 use iotomy_movers::{End, Kind, Mover, Probe};
-use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
+use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover, bytes_of};
 use iotomy_sys::probe::memory;
 
 use super::messages::{message, number};
@@ -143,7 +145,7 @@ fn described(end: &End<'_>) -> String {
 /// Notes how many of the written pages of each regular target are still dirty.
 pub(super) fn note_dirty(parts: &mut [CopyPart]) {
     for part in parts {
-        part.dirty_bytes = dirty_bytes(Path::new(&part.target));
+        part.dirty_bytes = dirty_bytes(Path::new(&OsString::from_vec(bytes_of(&part.target))));
     }
 }
 

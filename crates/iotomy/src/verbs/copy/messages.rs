@@ -3,12 +3,20 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use anyhow::anyhow;
+use iotomy_record::lossless;
 use iotomy_report::thousands;
 use iotomy_sys::startup::was_closed;
 use rustix::fs::{FileType, stat};
 use rustix::io::Errno;
+
+/// A path in messages and records: each byte of it can be told.
+pub(super) fn shown(path: &Path) -> String {
+    lossless(path.as_os_str().as_bytes())
+}
 
 /// The kernel's error without its number, which adds nothing.
 pub(super) fn message(error: &io::Error) -> String {

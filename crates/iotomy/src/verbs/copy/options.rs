@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use iotomy_movers::{Job, MOVERS, Mover, Reflink, Sparse};
 
+use super::messages::shown;
 use super::sizes::{block_size, size};
 use crate::manual::Manual;
 use crate::verbs::saving::SaveArgs;
@@ -259,7 +260,7 @@ impl CopyArgs {
             Some((target, sources)) if !sources.is_empty() => Ok((sources, target)),
             Some((only, _)) => bail!(
                 "cannot copy {}: no target given; name one after it, or - for standard output",
-                only.display()
+                shown(only)
             ),
             None => bail!("nothing to copy; name a source and a target"),
         }

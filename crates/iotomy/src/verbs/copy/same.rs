@@ -1,19 +1,35 @@
 //! Detects a source that is also the target, under any name.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iotomy_movers::Kind;
-use rustix::fs::{AtFlags, FileType, Stat, stat, statat, tell};
+use rustix::fs::{
+    AtFlags, FileType, Stat, StatxFlags, Timespec, Timestamps, futimens, stat, statat, statx, tell,
+};
 
+use super::messages::shown;
 use super::options::{INPUT, is_standard};
 use super::source::Source;
 use super::target::{Hold, Target, TargetPlace};
 
 impl Target<'_> {
-    /// Whether a file with this stat is, or will be replaced by, the target.
+    /// Whether a file with this stat is, or will be replaced by, the target, or has its bytes in it, or it in its own.
     fn is(&self, stat: &Stat) -> bool {
+        let is_device =
+            |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+        if is_device(stat) || is_device(&self.stat) {
+            let (source, target) = (backing(*stat), backing(self.stat));
+            return self.is_named(&source) || is_same(&source, &target);
+        }
+        self.is_named(stat)
+    }
+
+    fn is_named(&self, stat: &Stat) -> bool {
         match (&self.hold, self.end().kind()) {
             (Hold::Fresh(fresh), _) => {
                 let old = fresh.old().map(|old| (old.dev(), old.ino()));
@@ -36,16 +52,16 @@ impl Target<'_> {
     /// # Errors
     /// They are the same, and which of their names are.
     pub(super) fn apart_from(&self, source: &Source, skip: u64, count: Option<u64>) -> Result<()> {
-        if !self.is(&source.stat) {
-            return Ok(());
-        }
         let same = || self.same(&source.name);
+        if !self.is(&source.stat) {
+            return if self.is_shown_as(source) { Err(same()) } else { Ok(()) };
+        }
         let begins = tell(source.fd()).map(|at| at.saturating_add(skip));
         let (Ok(from), Ok(at)) = (begins, tell(self.fd())) else { return Err(same()) };
         let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
         let is_regular = source.end().kind() == Kind::Regular;
         // Nothing is left to be read, so nothing will be written.
-        if !goes && is_regular && from >= source.end().size() {
+        if !goes && is_regular && source.ends_at(from) {
             return Ok(());
         }
         let to = if self.end().is_append() { source.end().size() } else { at };
@@ -56,11 +72,46 @@ impl Target<'_> {
         Ok(())
     }
 
+    /// Whether the source is the target under another device's number, as FUSE shows the files of a directory (bindfs), and
+    /// would be gone with its content: a change of the time of the one is one of the other. Tried only where size and time
+    /// are equal; the time is put back.
+    fn is_shown_as(&self, source: &Source) -> bool {
+        let (from, to) = (source.end(), self.end_as_found());
+        let are_local = from.finds_holes() && to.finds_holes();
+        let is_regular = from.kind() == Kind::Regular && self.has_what_goes();
+        if are_local || !is_regular || from.size() != to.size() {
+            return false;
+        }
+        // Not from a cache.
+        let changed = |fd| {
+            let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+            let now = statx(fd, c"", flags, StatxFlags::MTIME);
+            now.map(|now| (now.stx_mtime.tv_sec, now.stx_mtime.tv_nsec))
+        };
+        let (Ok(time), Ok(other)) = (changed(self.fd()), changed(source.fd())) else {
+            return false;
+        };
+        let set = |tv_sec| {
+            // bindfs changes both or none.
+            let access_ns = i64::try_from(self.stat.st_atime_nsec).unwrap_or(0);
+            let access = Timespec { tv_sec: self.stat.st_atime, tv_nsec: access_ns };
+            let time = Timespec { tv_sec, tv_nsec: time.1.into() };
+            futimens(self.fd(), &Timestamps { last_access: access, last_modification: time })
+        };
+        if time != other || set(time.0 - 1).is_err() {
+            return false;
+        }
+        let now = changed(source.fd());
+        // It is the target's again, or the target is about to be emptied.
+        let _ = set(time.0);
+        now.is_ok_and(|now| now.0 == time.0 - 1)
+    }
+
     /// Whether the source is the target too, and has nothing left to be read.
     pub(super) fn is_spent(&self, source: &Source) -> bool {
         self.is(&source.stat)
             && source.end().kind() == Kind::Regular
-            && tell(source.fd()).is_ok_and(|at| at >= source.end().size())
+            && tell(source.fd()).is_ok_and(|at| source.ends_at(at))
     }
 
     /// As [`Target::apart_from`], of a source that is not open yet and will be read whole.
@@ -80,6 +131,38 @@ impl Target<'_> {
         };
         same(source, &self.name, what)
     }
+}
+
+/// The file that a loop device, or a partition of one, has its bytes in; any other is itself.
+fn backing(mut stat: Stat) -> Stat {
+    // A loop device may be that of another.
+    for _ in 0..8 {
+        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
+            break;
+        }
+        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+        let device = format!("/sys/dev/block/{major}:{minor}");
+        let file = [".", ".."].iter().find_map(|of| {
+            let path = fs::read(format!("{device}/{of}/loop/backing_file")).ok()?;
+            let path = path.strip_suffix(b"\n").unwrap_or(&path);
+            rustix::fs::stat(OsStr::from_bytes(path)).ok()
+        });
+        match file {
+            Some(file) => stat = file,
+            None => break,
+        }
+    }
+    stat
+}
+
+/// Whether both are one file, or one device.
+fn is_same(a: &Stat, b: &Stat) -> bool {
+    let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
+    kind(a) == kind(b)
+        && match kind(a) {
+            FileType::BlockDevice => a.st_rdev == b.st_rdev,
+            _ => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
+        }
 }
 
 const PIPE: &str = "pipe, whose output would become its input";
@@ -105,7 +188,7 @@ pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>)
                 .is_ok_and(|s| (s.st_dev, s.st_ino) == (target.st_dev, target.st_ino))
     };
     match sources.iter().find(is_it) {
-        Some(path) => Err(same(&path.to_string_lossy(), &place.path.to_string_lossy(), PIPE)),
+        Some(path) => Err(same(&shown(path), &shown(place.path), PIPE)),
         None => Ok(()),
     }
 }

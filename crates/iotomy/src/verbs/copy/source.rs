@@ -10,9 +10,9 @@ use iotomy_host::file_systems;
 use iotomy_movers::{End, Job, Kind, chooser};
 use iotomy_sys::close::close;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::messages::{is_folder, message, open_at_start, unreadable};
+use super::messages::{is_folder, message, open_at_start, shown, unreadable};
 use super::options::{INPUT, is_standard};
 
 /// The magic numbers of file systems, by device: thousands of files need one lookup.
@@ -60,7 +60,7 @@ impl Source {
             (Hold::Standard(fd), name)
         } else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            let name = path.to_string_lossy().into_owned();
+            let name = shown(path);
             let fd = retry_on_intr(|| open(path, flags, Mode::empty()))
                 .map_err(|e| unreadable(&name, &e.into()))?;
             (Hold::Own(fd), name)
@@ -122,23 +122,39 @@ impl Source {
         }
         let cannot = |e: io::Error| anyhow!("cannot seek in {}: {}", self.name, message(&e));
         let end = self.end();
-        let there = match end.kind() {
+        let at = || tell(self.fd()).map_err(|e| cannot(e.into()));
+        let sure = match end.kind() {
             Kind::Regular if end.has_true_size() => {
-                let at = tell(self.fd()).map_err(|e| cannot(e.into()))?;
-                end.size().saturating_sub(at)
+                let at = at()?;
+                let sure = bytes.min(end.size().saturating_sub(at));
+                // Only reading shows whether a file is as long as it claims.
+                if self.gives(at + sure) { sure } else { 0 }
             }
             Kind::Block => {
-                let at = tell(self.fd()).map_err(|e| cannot(e.into()))?;
+                let at = at()?;
                 let size = seek(self.fd(), SeekFrom::End(0)).map_err(|e| cannot(e.into()))?;
                 seek(self.fd(), SeekFrom::Start(at)).map_err(|e| cannot(e.into()))?;
-                size.saturating_sub(at)
+                bytes.min(size.saturating_sub(at))
             }
             _ => return self.drop_bytes(bytes),
         };
-        let skipped = bytes.min(there);
-        let distance = i64::try_from(skipped).context("offsets end below 8 EiB")?;
+        let distance = i64::try_from(sure).context("offsets end below 8 EiB")?;
         seek(self.fd(), SeekFrom::Current(distance)).map_err(|e| cannot(e.into()))?;
-        Ok(skipped)
+        match bytes - sure {
+            // And whether it is longer.
+            rest @ 1.. if end.kind() == Kind::Regular => Ok(sure + self.drop_bytes(rest)?),
+            _ => Ok(sure),
+        }
+    }
+
+    /// Whether the byte in front of offset `end` is there, or reading it fails, which shows later.
+    fn gives(&self, end: u64) -> bool {
+        end == 0 || retry_on_intr(|| pread(self.fd(), &mut [0], end - 1)) != Ok(0)
+    }
+
+    /// Whether reading ends at this offset, for which the size is only a hint.
+    pub(super) fn ends_at(&self, at: u64) -> bool {
+        at >= self.end().size() && !self.gives(at.saturating_add(1))
     }
 
     /// Reads bytes and discards them.
@@ -150,7 +166,10 @@ impl Source {
         let progress = AtomicU64::new(0);
         let job = Job { count: Some(bytes), ..Job::new(&progress) };
         let (from, to) = (self.end(), End::new(&nowhere).map_err(|e| cannot(&e))?);
-        let plan = chooser::choose(&from, &to, &job);
+        // To the null device others move bytes by their number.
+        let reader = iotomy_movers::mover("read-write").filter(|_| from.kind() == Kind::Regular);
+        let plan = reader.and_then(|reader| chooser::only(reader, &from, &to, &job).ok());
+        let plan = plan.unwrap_or_else(|| chooser::choose(&from, &to, &job));
         let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.error.source))?;
         match (report.mover, report.refused.last()) {
             (None, Some(refused)) => {

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -12,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use iotomy_movers::{End, Kind};
-use iotomy_record::store::{NewFile, Place};
+use iotomy_record::store::{NewFile, Place, remove_own};
 use iotomy_sys::close::{close, close_duplicate};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, fstatvfs,
-    ftruncate, openat, readlinkat, seek, unlinkat,
+    ftruncate, openat, readlinkat, seek,
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::messages::{message, more_room, number, open_at_start, unclosed, unwritable};
+use super::messages::{message, more_room, number, open_at_start, shown, unclosed, unwritable};
 use super::options::{CopyArgs, OUTPUT, is_standard};
 use super::source::FileSystems;
 
@@ -53,6 +54,8 @@ pub(super) struct Target<'a> {
     place: TargetPlace<'a>,
     pub(super) truncates: bool,
     begun: Cell<bool>,
+    /// Whether content was taken away.
+    is_emptied: Cell<bool>,
     /// Its name in messages.
     pub(super) name: String,
 }
@@ -79,11 +82,7 @@ impl<'a> Target<'a> {
         systems: &mut FileSystems,
     ) -> Result<Self> {
         let standard = place.folder.is_none() && is_standard(place.path, OUTPUT);
-        let name = if standard {
-            "standard output".to_owned()
-        } else {
-            place.path.to_string_lossy().into_owned()
-        };
+        let name = if standard { "standard output".to_owned() } else { shown(place.path) };
         let cannot = |e: Errno| unwritable(&name, &e.into());
         let hold = match (standard, args.atomic) {
             (true, true) => bail!("cannot replace {name} atomically; leave out --atomic"),
@@ -111,8 +110,8 @@ impl<'a> Target<'a> {
         };
         let magic = systems.magic(fd, &stat);
         let truncates = args.truncates() && matches!(hold, Hold::Named { .. });
-        let begun = Cell::new(false);
-        let target = Self { hold, stat, flags, magic, place, truncates, begun, name };
+        let (begun, is_emptied) = (Cell::new(false), Cell::new(false));
+        let target = Self { hold, stat, flags, magic, place, truncates, begun, is_emptied, name };
         match target.can_append().and_then(|()| target.seek(args.seek)) {
             Ok(()) => Ok(target),
             Err(error) => {
@@ -256,12 +255,17 @@ impl<'a> Target<'a> {
     /// # Errors
     /// The kernel's error.
     pub(super) fn begin(&self) -> Result<()> {
-        if self.begun.replace(true) || !self.truncates || self.stat.st_size == 0 {
+        if self.begun.replace(true) || !self.truncates {
             return Ok(());
         }
-        if self.end().kind() == Kind::Regular {
+        let (end, claims_some) = (self.end(), self.stat.st_size > 0);
+        let is_new = matches!(self.hold, Hold::Named { made: true, .. });
+        // A file that claims no byte may hold some; what the kernel makes up is not to be emptied.
+        let may_have_some = claims_some || end.has_true_size();
+        if end.kind() == Kind::Regular && !is_new && may_have_some {
             ftruncate(self.fd(), 0)
                 .map_err(|e| anyhow!("cannot empty {}: {}", self.name, message(&e.into())))?;
+            self.is_emptied.set(claims_some);
         }
         Ok(())
     }
@@ -276,7 +280,7 @@ impl<'a> Target<'a> {
             // Its content is the kernel's, whatever was written.
             _ if self.end().kind() != Kind::Block && !self.end().has_true_size() => None,
             _ if written > 0 => Some(format!("{name} is partial")),
-            _ if self.truncates && self.begun.get() => Some(format!("{name} is empty now")),
+            _ if self.is_emptied.get() => Some(format!("{name} is empty now")),
             _ => None,
         }
     }
@@ -305,16 +309,28 @@ impl<'a> Target<'a> {
         // A file without a name would be gone with its descriptor.
         let state = if fresh.old().is_some() { "is unchanged" } else { "was not created" };
         close_duplicate(fresh.file().as_fd()).map_err(|e| failed(&e, state))?;
-        fresh.put(keeps_mode).map_err(|e| anyhow!("cannot put {name} in place: {}", message(&e)))
+        fresh.put(keeps_mode).map_err(|e| {
+            let hint = match Errno::from_io_error(&e) {
+                Some(Errno::BUSY) => "; it is a mount point: leave out --atomic to write to it",
+                _ => "",
+            };
+            anyhow!("cannot put {name} in place: {}{hint}", message(&e))
+        })
     }
 
     /// Leaves no file behind that was made and never written to.
     pub(super) fn give_up(self) {
-        if let Hold::Named { made: true, fd } = &self.hold
-            && fstat(fd).is_ok_and(|stat| stat.st_size == 0)
-        {
-            // The failure that led here is the one to tell.
-            let _ = unlinkat(self.place.folder(), self.place.name, AtFlags::empty());
+        let Self { hold: Hold::Named { made: true, fd }, place, .. } = self else { return };
+        let file = File::from(fd);
+        let Some(own) = file.metadata().ok().filter(|own| own.len() == 0) else { return };
+        let Some(name) = place.name.file_name() else { return };
+        // Names may lead elsewhere by now: only this file is removed.
+        let folder = place.name.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = folder.unwrap_or(Path::new("."));
+        // The failure that led here is the one to tell.
+        if let Ok(folder) = openat(place.folder(), folder, flags, Mode::empty()) {
+            let _ = remove_own(folder.as_fd(), name, &own);
         }
     }
 }
@@ -356,7 +372,7 @@ fn leads_nowhere(place: TargetPlace<'_>) -> Option<PathBuf> {
 
 /// A symbolic link where a file was to be written.
 fn dangling(name: &str, link: &Path) -> anyhow::Error {
-    let to = link.display();
+    let to = shown(link);
     anyhow!(
         "cannot write {name}: it is a symbolic link to {to}, and there is no such file; name the file itself, or \
          remove the link"
@@ -368,11 +384,12 @@ fn fresh(place: TargetPlace<'_>, name: &str, mode: Mode) -> Result<Hold> {
     let cannot = |e: io::Error| unwritable(name, &e);
     let slot = match Place::from(place.folder(), place.name).map_err(cannot)? {
         Place::Replace(slot) => slot,
-        Place::Through(_) => {
-            bail!(
-                "cannot replace {name}: it is not a regular file; leave out --atomic to write \
-                to it"
-            )
+        Place::Through(passage) => {
+            let why = match passage.is_mount_point() {
+                true => "it is a mount point, whose name no other file can have",
+                false => "it is not a regular file",
+            };
+            bail!("cannot replace {name}: {why}; leave out --atomic to write to it")
         }
     };
     if slot.old().is_none()

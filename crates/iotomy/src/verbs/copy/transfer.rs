@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_movers::chooser::{self, Failed, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
+use iotomy_record::store::mode_without_mask;
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, openat,
     stat,
@@ -19,13 +20,13 @@ use rustix::io::Errno;
 use rustix::stdio::stdin;
 
 use super::fault::{SMALLER, Stop, all_refused, failed};
-use super::messages::{is_folder, message, number, open_at_start, unclosed, unreadable};
+use super::messages::{is_folder, message, number, open_at_start, shown, unclosed, unreadable};
 use super::options::{Choice, INPUT, is_standard};
 use super::rehearsal::rehearse;
 use super::same::refuse_pipe_to_itself;
 use super::source::Source;
 use super::target::{Target, TargetPlace, articled};
-use super::verify::{Begin, can_be_read_again, ends_behind};
+use super::verify::{Begin, can_be_read_again, ends_behind, refuse_pipes};
 use super::{Session, account, explain, preserve};
 
 /// Copies every source into the target.
@@ -35,6 +36,7 @@ pub(super) fn transfer(
     place: TargetPlace<'_>,
 ) -> Result<(), Stop> {
     refuse_pipe_to_itself(sources, place)?;
+    refuse_pipes(session.args, sources, place)?;
     let looked_at = look_at(sources)?;
     let (Some(path), rest) = (sources.first(), sources.get(1..).unwrap_or_default()) else {
         return Ok(());
@@ -90,7 +92,7 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<PlannedSource>> {
             all.push(PlannedSource { name, stat });
             continue;
         }
-        let name = path.to_string_lossy().into_owned();
+        let name = shown(path);
         let stat = stat(path).map_err(|e| unreadable(&name, &e.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => return Err(is_folder(&name)),
@@ -105,12 +107,13 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<PlannedSource>> {
     Ok(all)
 }
 
-/// The mode of a new file, before the umask: the source's, less the set-id bits. A file made of
+/// The mode of a new file, before the umask: the source's, less the set-id bits, and of an access list what its own group
+/// may. A file made of
 /// several sources has the default mode, and a file that will get the source's owner is accessible
 /// to nobody else until then.
 fn new_mode(source: &Source, alone: bool, preserve: bool) -> Mode {
     let mode = match source.end().kind() {
-        Kind::Regular if alone => source.stat.st_mode & 0o777,
+        Kind::Regular if alone => mode_without_mask(source.fd(), source.stat.st_mode & 0o777),
         _ => 0o666,
     };
     Mode::from_raw_mode(if preserve { mode & 0o700 } else { mode })
@@ -242,7 +245,7 @@ impl Session<'_> {
         let done = openat(folder, c".", flags, Mode::empty()).and_then(fsync);
         self.synced(begun.elapsed());
         done.map_err(std::io::Error::from)
-            .with_context(|| format!("cannot sync the directory {}", name.display()))
+            .with_context(|| format!("cannot sync the directory {}", shown(name)))
     }
 }
 

@@ -4,20 +4,26 @@
 //! with a device answers from the device. The kernel is free to keep pages all the same.
 //!
 //! The number of bytes to compare does not depend on the mover: of a source with a known length,
-//! everything that it had and that was requested is due.
+//! everything that it had and that was requested is due. As a length is only a hint, nothing may come behind it either, unless
+//! the source has grown.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iotomy_movers::Kind;
 use iotomy_sys::buffer::Aligned;
-use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek, tell};
+use rustix::fs::{
+    Advice, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek,
+    statat, tell,
+};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::fault::Stop;
-use super::messages::{message, number};
+use super::messages::{message, number, shown};
+use super::options::{CopyArgs, INPUT, OUTPUT, is_standard};
 use super::source::Source;
-use super::target::{Target, articled};
+use super::target::{Target, TargetPlace, articled};
 
 /// Bytes compared at a time.
 const BLOCK: usize = 1 << 20;
@@ -38,14 +44,50 @@ pub(super) struct Begin {
 pub(super) fn can_be_read_again(source: &Source, target: &Target<'_>) -> Result<()> {
     for (end, name) in [(source.end(), &source.name), (target.end(), &target.name)] {
         if !matches!(end.kind(), Kind::Regular | Kind::Block) {
-            let what = articled(end.kind().name());
-            return Err(anyhow!(
-                "cannot verify {name}: it is {what}, which cannot be read again; leave out \
-                 --verify"
-            ));
+            return Err(unverifiable(name, end.kind()));
         }
     }
     Ok(())
+}
+
+fn unverifiable(name: &str, kind: Kind) -> anyhow::Error {
+    let what = articled(kind.name());
+    anyhow!("cannot verify {name}: it is {what}, which cannot be read again; leave out --verify")
+}
+
+/// Refuses a FIFO that the options do not allow before it is opened: that would wait for its other end.
+///
+/// # Errors
+/// The option and the FIFO.
+pub(super) fn refuse_pipes(
+    args: &CopyArgs,
+    sources: &[PathBuf],
+    place: TargetPlace<'_>,
+) -> Result<()> {
+    if !(args.verify || args.fsync || args.preserve || args.seek.is_some()) {
+        return Ok(());
+    }
+    let is_pipe = |folder: BorrowedFd<'_>, name: &Path| {
+        let stat = statat(folder, name, AtFlags::empty());
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+    };
+    let source = sources.iter().find(|path| !is_standard(path, INPUT) && is_pipe(CWD, path));
+    let is_named = place.folder.is_some() || !is_standard(place.path, OUTPUT);
+    let target = (is_named && is_pipe(place.folder(), place.name)).then_some(place.path);
+    let pipe = source.map(PathBuf::as_path).or(target);
+    match (pipe.map(shown), target.map(shown)) {
+        (Some(pipe), _) if args.verify => Err(unverifiable(&pipe, Kind::Pipe)),
+        (Some(pipe), _) if args.preserve => {
+            Err(anyhow!("cannot preserve attributes: {pipe} is a pipe; leave out --preserve"))
+        }
+        (_, Some(pipe)) if args.fsync => Err(anyhow!(
+            "cannot sync {pipe}: it is a pipe, which is not stored on disk; leave out --fsync"
+        )),
+        (_, Some(pipe)) if args.seek.is_some() => {
+            Err(anyhow!("cannot seek in {pipe}: it is a pipe; leave out --seek"))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Begin {
@@ -114,7 +156,22 @@ impl Begin {
             }
             at += want as u64;
         }
+        if count.is_none_or(|count| bytes < count) && self.goes_on(source, bytes) {
+            return Err(Stop::Differs(anyhow!(
+                "{} ends behind byte {}, and {} does not; copy it again",
+                target.name,
+                number(self.target + bytes),
+                source.name,
+            )));
+        }
         Ok(bytes)
+    }
+
+    /// Whether the source gives more than so many bytes, and its size does not say that it has grown meanwhile.
+    fn goes_on(self, source: &Source, bytes: u64) -> bool {
+        let has_grown = || fstat(source.fd()).is_ok_and(|now| now.st_size > source.stat.st_size);
+        let next = || retry_on_intr(|| pread(source.fd(), &mut [0], self.source + bytes));
+        source.end().kind() == Kind::Regular && next() == Ok(1) && !has_grown()
     }
 
     fn differs(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use iotomy_observe::{is_ring_operation, ring_operations};
+use iotomy_observe::{is_ring_operation, nearest, nearest_call, ring_operations};
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX, group};
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -48,8 +48,12 @@ pub(super) fn chosen(words: &[String]) -> Result<Chosen> {
         } else if let Some(operation) = word.strip_prefix(RING_PREFIX) {
             if !is_ring_operation(operation) {
                 let known: Vec<&str> = ring_operations().collect();
+                let near = nearest(operation, ring_operations());
+                let near = near.map_or_else(String::new, |near| {
+                    format!("; did you mean {RING_PREFIX}{near}?")
+                });
                 bail!(
-                    "unknown ring operation {operation:?}; the operations are {}",
+                    "unknown ring operation {operation:?}; the operations are {}{near}",
                     known.join(", ")
                 );
             }
@@ -57,7 +61,9 @@ pub(super) fn chosen(words: &[String]) -> Result<Chosen> {
         } else if word.starts_with('%') {
             let Some(group) = group(word) else {
                 let groups: Vec<&str> = groups().map(|(name, _)| name).collect();
-                bail!("unknown group {word}; the groups are {}", groups.join(", "));
+                let near = nearest(word, groups.iter().copied());
+                let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                bail!("unknown group {word}; the groups are {}{near}", groups.join(", "));
             };
             calls.extend(group.calls.iter().map(|&call| call.to_owned()));
         } else if is_call(word) {
@@ -84,7 +90,9 @@ fn advice(word: &str) -> String {
         .filter(|name| word.len() > 1 && (name.contains(word) || word.contains(name.as_str())))
         .take(6)
         .collect();
-    if alike.is_empty() {
+    if let Some(near) = nearest_call(word) {
+        format!("did you mean {near}?")
+    } else if alike.is_empty() {
         String::from("names are those of man 2, as in --call read,write,%file")
     } else {
         format!("did you mean {}?", alike.join(", "))
@@ -141,7 +149,7 @@ mod tests {
     #[test]
     fn an_unknown_word_is_answered_with_what_there_is() {
         assert!(refused("stat64x").contains("stat"));
-        assert!(refused("%disk").contains("%file, ") && refused("%disk").ends_with("%ring"));
+        assert!(refused("%disk").contains("%file, ") && refused("%disk").contains("%ring"));
         let operations = refused("ring:reed");
         assert!(
             operations
@@ -149,5 +157,8 @@ mod tests {
         );
         assert!(refused("ring:").contains("send_zc"));
         assert!(refused("send_zc").ends_with("did you mean ring:send_zc?"));
+        assert!(refused("raed").ends_with("did you mean read?"));
+        assert!(refused("ring:reed").ends_with("; did you mean ring:read?"));
+        assert!(refused("%flie").ends_with("; did you mean %file?"));
     }
 }

@@ -113,6 +113,10 @@ impl IntervalView {
 }
 
 impl Viewer for IntervalView {
+    fn fall_back(&mut self, reason: &str) {
+        self.common.observer.fallback = Some(reason.to_owned());
+    }
+
     fn begin(&mut self, outset: &WatchStart) {
         watching::note_start(&mut self.common, outset);
         self.began = SystemTime::now();

@@ -241,6 +241,11 @@ impl LiveView {
 }
 
 impl Viewer for LiveView {
+    fn fall_back(&mut self, reason: &str) {
+        self.saver.fall_back(reason);
+        self.screen.setting_mut().fallback = Some(reason.to_owned());
+    }
+
     fn begin(&mut self, outset: &WatchStart) {
         self.saver.begin(outset);
         let setting = self.screen.setting_mut();

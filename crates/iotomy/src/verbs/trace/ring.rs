@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Result, anyhow};
 use iotomy_host::rfc3339;
 use iotomy_observe::{TakeSnapshot, Viewer, ViewerRequest, WatchStart};
-use iotomy_record::{LastStretch, ObserverUse, Trace};
+use iotomy_record::{CpuCapacity, LastStretch, ObserverUse, Trace};
 
 use super::watching;
 
@@ -48,7 +48,8 @@ impl RingView {
         let record = Trace {
             started: rfc3339(began + Duration::from_nanos(start)),
             exit: whole.exit,
-            cpu_capacity: whole.cpu_capacity,
+            // Of the throttling, the stretch is not known.
+            cpu_capacity: whole.cpu_capacity.map(|one| CpuCapacity { throttled: None, ..one }),
             ended_by: whole.ended_by,
             observer: ObserverUse {
                 end_divided_by_zero: whole.observer.end_divided_by_zero,
@@ -75,6 +76,10 @@ impl RingView {
 }
 
 impl Viewer for RingView {
+    fn fall_back(&mut self, reason: &str) {
+        self.stretch.common_mut().observer.fallback = Some(reason.to_owned());
+    }
+
     fn begin(&mut self, outset: &WatchStart) {
         watching::note_start(self.stretch.common_mut(), outset);
         self.began = SystemTime::now();

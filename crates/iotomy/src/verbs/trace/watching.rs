@@ -50,35 +50,79 @@ pub(in crate::verbs) fn watch(
         return observer.watch_before(request, viewer);
     }
     let mut refused: Vec<ObserveError> = Vec::new();
-    let can = |observer: &&&dyn Observer| {
-        !matches!(request.target, Target::Machine) || observer.declaration().watches_machine
-    };
+    let can = |observer: &&&dyn Observer| may_watch(**observer, &request.target);
     for observer in OBSERVERS.iter().filter(can) {
-        say_fall_back(*observer, refused.last());
+        let fallback = refused.last().and_then(Fallback::from_refusal);
+        if let Some(fallback) = &fallback {
+            fallback.say(*observer);
+            if let Some(viewer) = viewer.as_deref_mut() {
+                viewer.fall_back(&fallback.reason);
+            }
+        }
         match observer.watch_before(request, viewer.as_deref_mut()) {
             Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
-            // If the fall-back fails too, the reason of the best observer helps most.
-            Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),
-            watched => return watched,
+            Ok(mut seen) => {
+                seen.observer.fallback = fallback.map(|fallback| fallback.reason);
+                return Ok(seen);
+            }
+            failed => return failed,
         }
     }
-    Err(refused.swap_remove(0))
+    Err(with_other_observer(refused.swap_remove(0), &request.target))
 }
 
-/// Prints a line about the fall-back to a lesser observer, with the reason.
-fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
-    let Some(ObserveError::Unsupported { observer: other, reason, remedy }) = refused else {
-        return;
-    };
-    let slower = if observer.declaration().times_inflated {
-        ", which slows every call and inflates its times"
-    } else {
-        ""
-    };
-    let name = observer.declaration().name;
-    let line =
-        format!("watching by {name}{slower}: {other}: {reason}; {remedy}; see `iotomy doctor`");
-    let _ = writeln!(std::io::stderr(), "iotomy: {}", shown(&line));
+/// Whether an observer may be chosen unasked: one that stops its target at every call watches no process that ran
+/// before, which may be a server at work.
+fn may_watch(observer: &dyn Observer, target: &Target) -> bool {
+    let declaration = observer.declaration();
+    match target {
+        Target::Command(_) => true,
+        Target::Running(_) => !declaration.times_inflated,
+        Target::Machine => declaration.watches_machine,
+    }
+}
+
+/// A refusal, with the observer to type where another one can watch running processes.
+fn with_other_observer(error: ObserveError, target: &Target) -> ObserveError {
+    let other = OBSERVERS.iter().find(|observer| !may_watch(**observer, target));
+    match (error, target, other) {
+        (
+            ObserveError::Unsupported { observer, reason, remedy },
+            Target::Running(selection),
+            Some(other),
+        ) if !selection.is_open_ended() => {
+            let name = other.declaration().name;
+            let remedy = format!(
+                "{remedy}; or type --observer {name}, which stops the running processes at every \
+                 call and makes them many times slower"
+            );
+            ObserveError::Unsupported { observer, reason, remedy }
+        }
+        (error, ..) => error,
+    }
+}
+
+/// Why a preferred observer does not watch.
+struct Fallback {
+    reason: String,
+}
+
+impl Fallback {
+    fn from_refusal(refusal: &ObserveError) -> Option<Self> {
+        let ObserveError::Unsupported { observer, reason, remedy } = refusal else { return None };
+        Some(Self { reason: format!("{observer}: {reason}; {remedy}; see `iotomy doctor`") })
+    }
+
+    /// Prints a line about the fall-back to `observer`.
+    fn say(&self, observer: &dyn Observer) {
+        let slower = if observer.declaration().times_inflated {
+            ", which slows every call and inflates its times"
+        } else {
+            ""
+        };
+        let line = format!("watching by {}{slower}: {}", observer.declaration().name, self.reason);
+        let _ = writeln!(std::io::stderr(), "iotomy: {}", shown(&line));
+    }
 }
 
 /// The observation as the record of a command's run.
@@ -99,6 +143,7 @@ pub(super) fn note_start(record: &mut Trace, outset: &WatchStart) {
     observer.times_inflated = outset.times_inflated;
     observer.sees_rings = Some(outset.sees_rings);
     [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
+    [observer.unwatched_ns_low, observer.unwatched_ns_high] = outset.unwatched_range_ns;
     observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;
 }
 

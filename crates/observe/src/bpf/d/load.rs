@@ -128,7 +128,7 @@ impl<'f> Kernel<'f> {
         fill_calls(&object, &calls).map_err(refused("fill the BPF maps"))?;
         let queue = Rc::new(RefCell::new(VecDeque::new()));
         let ring = ring_of(&object, &queue).map_err(refused("map the BPF ring buffer"))?;
-        Ok(Self {
+        let kernel = Self {
             form,
             object,
             ring,
@@ -141,7 +141,9 @@ impl<'f> Kernel<'f> {
             attached,
             ticks,
             profiles,
-        })
+        };
+        kernel.find_self().map_err(refused("find this process"))?;
+        Ok(kernel)
     }
 }
 
@@ -237,7 +239,8 @@ fn prepare(
     let Sizes { form, emitted, probes, sets, points } = sizes;
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        program.set_autoload(name == "fire_probe" || loaded.contains(&&*name));
+        let is_run = matches!(&*name, "fire_probe" | "find_self");
+        program.set_autoload(is_run || loaded.contains(&&*name));
     }
     let large = emitted.largest_key.max(layout::SMALL_KEY).next_multiple_of(8) as u32;
     let is_large = emitted.largest_key > layout::SMALL_KEY;
@@ -298,7 +301,7 @@ fn prepare(
 /// `struct d_knobs` of `d.h`.
 fn set_knobs(map: &mut OpenMapMut<'_>, form: &Form, large_key: u32, points: &[u32]) {
     let options = &form.options;
-    let words = [std::process::id(), options.strsize, ERROR, large_key];
+    let words = [0, options.strsize, ERROR, large_key];
     let mut wire = words.map(u32::to_ne_bytes).concat();
     let sizes = [options.aggsize, options.dynvarsize, options.bufsize, wall_offset()];
     wire.extend(sizes.iter().flat_map(|size| size.to_ne_bytes()));

@@ -41,16 +41,24 @@ impl Session {
                 .map_err(|error| refusal("keep the slowest calls", &error))?;
         }
         match whom {
-            Adoption::Launcher(pid) => self.ask_for([0, 0, pid])?,
-            Adoption::Thread(tid) => self.ask_for([0, tid, 0])?,
-            Adoption::Machine => self.ask_for([GATHERING, 0, 0])?,
+            Adoption::Launcher(pid) => self.ask_for([0, 0, pid, 0])?,
+            Adoption::Thread(tid) => self.ask_for([0, tid, 0, 0])?,
+            Adoption::Machine => self.ask_for([GATHERING, 0, 0, 0])?,
             Adoption::Selected => {
-                self.ask_for([GATHERING, 0, 0])?;
+                self.ask_for([GATHERING, 0, 0, 0])?;
                 self.adopt_newcomers()?;
-                return self.ask_for([FOLLOWING, 0, 0]);
+                return self.ask_for([FOLLOWING, 0, 0, 0]);
             }
         }
         iterate(&self.object, "adopt")
+    }
+
+    /// Has the calls that measure the overhead be of those that are left out.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(in crate::bpf) fn leave_out_own_calls(&self) -> Result<(), String> {
+        self.ask_for([0, 0, 0, 1])
     }
 
     /// Watches the selected processes that are not yet.
@@ -69,7 +77,7 @@ impl Session {
     }
 
     /// `struct adoption` of `trace.h`.
-    fn ask_for(&self, adoption: [u32; 3]) -> Result<(), String> {
+    fn ask_for(&self, adoption: [u32; 4]) -> Result<(), String> {
         map(&self.object, ".data.adoption")
             .update(&0u32.to_ne_bytes(), &adoption.map(u32::to_ne_bytes).concat(), MapFlags::ANY)
             .map_err(|error| refusal("ask for tasks to watch", &error))

@@ -22,6 +22,8 @@ pub(in crate::bpf) struct Knobs {
     pub(in crate::bpf) whole_machine: bool,
     /// A bit a call to count, of the 64-bit and of the 32-bit calls; `None` for all.
     pub(in crate::bpf) wanted: Option<[[u64; 8]; 2]>,
+    /// A bit a call that is not counted and that is let pass at its entry; `None` for none.
+    pub(in crate::bpf) passed: Option<[[u64; 8]; 2]>,
     /// What each operation of io_uring does with bytes, or that it is left out; `None` for none of them.
     pub(in crate::bpf) rings: Option<[u8; 256]>,
     /// How the arguments of a call name descriptors, by ABI and number.
@@ -208,7 +210,17 @@ impl Knobs {
         wire.extend(self.descriptors.iter().flatten());
         let has_rings = self.rings.is_some();
         wire.extend([self.by_peer, has_rings].map(|is| u32::from(is).to_ne_bytes()).concat());
+        wire.extend([u32::from(self.lets_pass()), 0].map(u32::to_ne_bytes).concat());
+        for word in self.passed.unwrap_or_default().into_iter().flatten() {
+            wire.extend(word.to_ne_bytes());
+        }
         wire
+    }
+
+    /// Whether calls that are not counted are let pass at their entry: where nothing but their number is asked for.
+    pub(in crate::bpf) fn lets_pass(&self) -> bool {
+        let asks = self.by_path || self.by_peer || self.has_companions;
+        self.passed.is_some() && !asks && !self.keeps_calls()
     }
 
     /// Whether single calls are kept whole.

@@ -280,6 +280,7 @@ mod tests {
             slowest: 0,
             whole_machine: false,
             wanted: None,
+            passed: None,
             rings: Some(crate::ring_names::transfers(|_| true)),
             transfers: [[0; 512]; 2],
             paths: [[0; 512]; 2],

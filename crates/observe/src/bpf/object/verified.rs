@@ -131,6 +131,7 @@ fn knobs(details: bool, filter: crate::Filter) -> Result<Knobs, String> {
         slowest: if details { 100 } else { 0 },
         whole_machine: true,
         wanted: None,
+        passed: None,
         rings: Some(crate::ring_names::transfers(|_| true)),
         transfers: [[0x21; 512]; 2],
         paths: [[0x2121; 512]; 2],

@@ -114,8 +114,15 @@ pub(super) fn empty() -> Trace {
             divided_by_zero: 0,
             end_divided_by_zero: 0,
             calls_left_out: None,
+            cost_left_out_ns_low: 0.0,
+            cost_left_out_ns_high: 0.0,
+            calls_passed: 0,
+            unwatched_ns_low: 0.0,
+            unwatched_ns_high: 0.0,
             incomplete_calls: 0,
             times_inflated: false,
+            fallback: None,
+            untraced_tasks: 0,
             startup_ns: 0,
         },
         processes: vec![],
@@ -377,7 +384,8 @@ pub(super) fn rings() -> Trace {
 pub(super) fn threads() -> Trace {
     let mut record = attached();
     record.view.threads = true;
-    record.cpu_capacity = Some(CpuCapacity { cpus: 0.5, affinity: 2, quota: Some(0.5) });
+    record.cpu_capacity =
+        Some(CpuCapacity { cpus: 0.5, affinity: 2, quota: Some(0.5), throttled: None });
     (record.processes[0].user_ns, record.processes[0].system_ns) = (1_600_000_000, 400_000_000);
     let thread = |tid: u32, name: &str, instances: u32, on_cpu_us: u64, longest: &str| Thread {
         pid: 812,

@@ -3,7 +3,7 @@
 //! The one invariant: no file is ever replaced, and none is left that is not whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::time::SystemTime;
 
 use iotomy_host::rfc3339;
 use iotomy_observe::WatchStart;
-use iotomy_record::store::RecordRef;
+use iotomy_record::store::{RecordRef, remove_own};
 use iotomy_record::{FileKind, FileUse, Intervals, LedgerRow, Running, Snapshot, Trace};
 use iotomy_report::live::Screen;
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags};
 
 use super::super::watching;
 
@@ -31,6 +31,10 @@ pub(super) struct Saver {
 impl Saver {
     pub(super) fn new(common: Trace, each: bool) -> Self {
         Self { common, each }
+    }
+
+    pub(super) fn fall_back(&mut self, reason: &str) {
+        self.common.observer.fallback = Some(reason.to_owned());
     }
 
     pub(super) fn begin(&mut self, outset: &WatchStart) {
@@ -147,7 +151,7 @@ fn write_new(stem: &str, bytes: &[u8]) -> io::Result<String> {
         };
         if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_all()) {
             // Nothing can be done about one that stays.
-            let _ = remove_file(&name);
+            let _ = file.metadata().and_then(|own| remove_own(CWD, name.as_ref(), &own));
             return Err(error);
         }
         return Ok(name);

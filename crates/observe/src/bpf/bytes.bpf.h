@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/*
+ * The bytes that a call moved, where these are not what it returned: sendmmsg and recvmmsg return
+ * messages; what is received with MSG_PEEK stays where it is, and what MSG_TRUNC makes the kernel
+ * tell of may be more than there was room for; without room, calls on extended attributes tell how
+ * much there would be. The same in user space: ptrace/bytes.rs.
+ */
+
+#define NR_RECVFROM	      45
+#define NR_RECVMSG	      47
+#define NR_MSGRCV	      70
+#define NR_GETXATTR	      191 /* lgetxattr, fgetxattr */
+#define NR_LISTXATTR	      194 /* llistxattr, flistxattr */
+#define NR_RECVMMSG	      299
+#define NR_SENDMMSG	      307
+#define NR_GETXATTR_I386      (CALL_I386 | 229)
+#define NR_LISTXATTR_I386     (CALL_I386 | 232)
+#define NR_RECVMMSG_I386      (CALL_I386 | 337)
+#define NR_SENDMMSG_I386      (CALL_I386 | 345)
+#define NR_RECVFROM_I386      (CALL_I386 | 371)
+#define NR_RECVMSG_I386	      (CALL_I386 | 372)
+#define NR_MSGRCV_I386	      (CALL_I386 | 401)
+#define NR_RECVMMSG_TIME_I386 (CALL_I386 | 417)
+
+#define MSG_PEEK	      0x2
+#define MSG_TRUNC	      0x20
+#define MSG_COPY	      040000
+
+/* The kernel takes no more at once; and of the parts of a message no more are looked at here. */
+#define MOST_MESSAGES 1024
+#define MOST_PARTS    64
+
+struct messages {
+	u64 at;
+	u64 bytes;
+	u32 count;
+	bool is_i386;
+	bool is_cut; /* what is told of a message may be more than there was room for */
+};
+
+static __always_inline u64 user_word(u64 at, bool is_i386)
+{
+	u64 word = 0;
+
+	bpf_probe_read_user(&word, is_i386 ? 4 : 8, (void *)at);
+	return word;
+}
+
+/* The room for a message, whose header is there. */
+static __always_inline u64 room_of(u64 header, bool is_i386)
+{
+	u64 parts = user_word(header + (is_i386 ? 8 : 16), is_i386), room = 0;
+	u64 count = user_word(header + (is_i386 ? 12 : 24), is_i386);
+
+	if (count > MOST_PARTS)
+		return -1ULL;
+	for (u32 i = 0; i < MOST_PARTS; i++) {
+		if (i >= count)
+			break;
+		room += is_i386 ? user_word(parts + i * 8 + 4, true)
+				: user_word(parts + i * 16 + 8, false);
+	}
+	return room;
+}
+
+static long add_message(u32 turn, void *with)
+{
+	struct messages *m = with;
+	u64 at = m->at + turn * (m->is_i386 ? 32 : 64), room;
+	u32 bytes = 0;
+
+	if (turn >= m->count)
+		return 1;
+	bpf_probe_read_user(&bytes, sizeof(bytes), (void *)(at + (m->is_i386 ? 28 : 56)));
+	if (m->is_cut) {
+		room = room_of(at, m->is_i386);
+		m->bytes += bytes < room ? bytes : room;
+	} else {
+		m->bytes += bytes;
+	}
+	return 0;
+}
+
+/* Not static: so the verifier looks at it once. */
+__noinline int add_messages(struct messages *m)
+{
+	struct messages walked; /* loops want theirs on the stack */
+
+	if (!m)
+		return 0;
+	walked = *m;
+	repeat(MOST_MESSAGES, add_message, &walked);
+	m->bytes = walked.bytes;
+	return 0;
+}
+
+__noinline u64 room_of_message(u64 header, bool is_i386)
+{
+	return room_of(header, is_i386);
+}
+
+static __always_inline long at_most(long ret, u64 room)
+{
+	return ret > room ? room : ret;
+}
+
+/* Of a call that returned a positive number. */
+static __always_inline long other_bytes(u16 call, struct pt_regs *regs, long ret)
+{
+	struct messages messages = {.count = ret, .is_i386 = !!(call & CALL_I386)};
+	u32 flags;
+
+	switch (call) {
+	case NR_RECVFROM:
+	case NR_RECVFROM_I386:
+		flags = wide_argument(regs, call, 3);
+		if (flags & MSG_PEEK)
+			return 0;
+		return flags & MSG_TRUNC ? at_most(ret, wide_argument(regs, call, 2)) : ret;
+	case NR_RECVMSG:
+	case NR_RECVMSG_I386:
+		flags = wide_argument(regs, call, 2);
+		if (flags & MSG_PEEK)
+			return 0;
+		if (!(flags & MSG_TRUNC))
+			return ret;
+		return at_most(ret,
+			       room_of_message(wide_argument(regs, call, 1), messages.is_i386));
+	case NR_RECVMMSG:
+	case NR_RECVMMSG_I386:
+	case NR_RECVMMSG_TIME_I386:
+		flags = wide_argument(regs, call, 3);
+		if (flags & MSG_PEEK)
+			return 0;
+		messages.is_cut = flags & MSG_TRUNC;
+		messages.at = wide_argument(regs, call, 1);
+		add_messages(&messages);
+		return messages.bytes;
+	case NR_SENDMMSG:
+	case NR_SENDMMSG_I386:
+		messages.at = wide_argument(regs, call, 1);
+		add_messages(&messages);
+		return messages.bytes;
+	case NR_GETXATTR ... NR_GETXATTR + 2:
+	case NR_GETXATTR_I386 ... NR_GETXATTR_I386 + 2:
+		return wide_argument(regs, call, 3) ? ret : 0;
+	case NR_LISTXATTR ... NR_LISTXATTR + 2:
+	case NR_LISTXATTR_I386 ... NR_LISTXATTR_I386 + 2:
+		return wide_argument(regs, call, 2) ? ret : 0;
+	case NR_MSGRCV:
+	case NR_MSGRCV_I386:
+		return wide_argument(regs, call, 4) & MSG_COPY ? 0 : ret;
+	}
+	return ret;
+}
+
+/* The same of a request of io_uring that receives: IORING_OP_RECVMSG, IORING_OP_RECV. */
+static __always_inline s64 moved_by_ring(u64 req, u8 op, s64 result)
+{
+	u32 flags, room;
+
+	if (result <= 0 || !req || (op != 10 && op != 27) ||
+	    !bpf_core_field_exists(struct io_sr_msg, msg_flags))
+		return result;
+	flags = FIELD(struct io_sr_msg, req, msg_flags);
+	if (flags & MSG_PEEK)
+		return 0;
+	/* Of a buffer that the kernel chose, the size is not there. */
+	room = op == 27 && flags & MSG_TRUNC ? FIELD(struct io_sr_msg, req, len) : 0;
+	return room && result > room ? room : result;
+}
+
+static __always_inline long moved_bytes(u16 call, struct pt_regs *regs, long ret)
+{
+	return ret > 0 ? other_bytes(call, regs, ret) : ret;
+}
