@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iotomy_record::store::{Place, RecordRef};
+use iotomy_record::store::{Place, RecordRef, check_trusted, trusted_folder};
 use iotomy_sys::close::close_duplicate;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
@@ -71,6 +71,7 @@ impl Store {
     /// # Errors
     /// When it cannot be read, is damaged, or is of a later version.
     pub fn open(path: &Path) -> Result<Option<Self>, HistoryError> {
+        let path = &trusted(path)?;
         match path.metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(HistoryError::io("open", path, &error)),
@@ -96,6 +97,7 @@ impl Store {
         {
             return Err(HistoryError::io("make", path, &error));
         }
+        let path = &trusted(path)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| HistoryError::io("make the directory of", path, &error))?;
@@ -323,6 +325,27 @@ struct Row<'a> {
     version: &'a str,
     packed: &'a [u8],
     bytes: u64,
+}
+
+/// The history's name, if no other user can have made it or the files that SQLite has beside it: a
+/// journal names files that SQLite removes. Links to the directory are followed.
+fn trusted(path: &Path) -> Result<PathBuf, HistoryError> {
+    let refused = |error: std::io::Error| HistoryError::io("open", path, &error);
+    let name = path.file_name().unwrap_or_default();
+    let folder = trusted_folder(path.parent().unwrap_or(Path::new("."))).map_err(refused)?;
+    let mut real = folder.join(name);
+    // SQLite's files are beside the target of a link.
+    if let Ok(target) = real.canonicalize() {
+        trusted_folder(target.parent().unwrap_or(Path::new("/"))).map_err(refused)?;
+        real = target;
+    }
+    for end in ["", "-journal", "-wal", "-shm"] {
+        let mut file = real.as_os_str().to_owned();
+        file.push(end);
+        check_trusted(Path::new(&file))
+            .map_err(|error| HistoryError::io("open", Path::new(&file), &error))?;
+    }
+    Ok(real)
 }
 
 /// `trace` of `iotomy.trace/1`.

@@ -13,13 +13,12 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use iotomy_record::printable;
-use iotomy_record::store::user_folder;
+use iotomy_record::store::{Distrust, open_trusted, user_folder};
 
 pub(crate) use self::apply::with_defaults;
 pub(crate) use self::table::Setting;
@@ -128,45 +127,41 @@ pub(crate) fn keeps_always() -> Result<bool> {
 /// The file that the variable names.
 fn named(path: &OsStr) -> Result<Option<ConfigFile>> {
     let path = PathBuf::from(path);
-    let shown_path = printable(&path.to_string_lossy(), true);
-    let file = File::open(&path)
-        .with_context(|| format!("cannot read the configuration {shown_path} (IOTOMY_CONFIG)"))?;
     if path == Path::new("/dev/null") {
         return Ok(None);
     }
-    if let Some(reason) = distrust(&file, rustix::process::geteuid().as_raw())? {
-        bail!("cannot follow the configuration {shown_path}: {reason}");
+    let shown_path = printable(&path.to_string_lossy(), true);
+    match open_trusted(&path) {
+        Ok(file) => content(file, path).map(Some),
+        Err(error) => match distrust(&error) {
+            Some(reason) => bail!("cannot follow the configuration {shown_path}: {reason}"),
+            None => Err(error).with_context(|| {
+                format!("cannot read the configuration {shown_path} (IOTOMY_CONFIG)")
+            }),
+        },
     }
-    content(file, path).map(Some)
 }
 
 /// A file at its usual place, if it is there.
 fn usual(path: &Path) -> Result<Option<ConfigFile>> {
     let shown_path = || printable(&path.to_string_lossy(), true);
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        // A directory that this user may not enter, such as that of the user before su, does not have
-        // this user's settings.
-        Err(error)
-            if error.kind() == ErrorKind::PermissionDenied && path.symlink_metadata().is_err() =>
-        {
-            return Ok(None);
-        }
-        Err(error) => {
-            return Err(error)
-                .with_context(|| format!("cannot read the configuration {}", shown_path()));
-        }
+    let error = match open_trusted(path) {
+        Ok(file) => return content(file, path.to_owned()).map(Some),
+        Err(error) => error,
     };
-    if let Some(reason) = distrust(&file, rustix::process::geteuid().as_raw())? {
+    if let Some(reason) = distrust(&error) {
         let text = format!("the configuration {} is not followed: {reason}", shown_path());
         // If standard error is closed, nothing can be reported.
         let _ = writeln!(std::io::stderr(), "iotomy: {}", shown(&text));
         return Ok(None);
     }
-    content(file, path.to_owned()).map(Some)
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
+        // A directory that this user may not enter, such as that of the user before su, does not have
+        // this user's settings.
+        ErrorKind::PermissionDenied if path.symlink_metadata().is_err() => Ok(None),
+        _ => Err(error).with_context(|| format!("cannot read the configuration {}", shown_path())),
+    }
 }
 
 fn content(file: File, path: PathBuf) -> Result<ConfigFile> {
@@ -181,46 +176,12 @@ fn content(file: File, path: PathBuf) -> Result<ConfigFile> {
 }
 
 /// Why a file is not followed by this user: another could have written it.
-fn distrust(file: &File, user: u32) -> Result<Option<String>> {
-    const OTHERS_WRITE: u32 = 0o002;
-    const GROUP_WRITES: u32 = 0o020;
-    let facts = file.metadata()?;
-    let is_of_root = user == 0;
-    Ok(if !facts.is_file() {
-        Some("it is not a regular file".to_owned())
-    } else if facts.uid() != user && facts.uid() != 0 {
-        Some(format!("it belongs to user {}; copy it, or leave it out by --no-config", facts.uid()))
-    } else if facts.mode() & OTHERS_WRITE != 0 {
-        Some("everyone may write it; try chmod o-w".to_owned())
-    } else if is_of_root && facts.mode() & GROUP_WRITES != 0 && facts.gid() != 0 {
-        Some("its group may write it; try chmod g-w".to_owned())
-    } else {
-        None
+fn distrust(error: &std::io::Error) -> Option<String> {
+    let reason = error.get_ref()?.downcast_ref::<Distrust>()?;
+    Some(match reason {
+        Distrust::Owner(owner) => {
+            format!("it belongs to user {owner}; copy it, or leave it out by --no-config")
+        }
+        reason => reason.to_string(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    #[test]
-    fn a_file_that_others_may_write_is_not_trusted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.toml");
-        std::fs::write(&path, "").unwrap();
-        let own = File::open(&path).unwrap().metadata().unwrap();
-        let reason = |mode: u32, user: u32| {
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            distrust(&File::open(&path).unwrap(), user).unwrap()
-        };
-        assert_eq!(reason(0o644, own.uid()), None);
-        assert!(reason(0o646, own.uid()).unwrap().contains("everyone may write it"));
-        // As user of another id, who is not root: it is root's own or a stranger's.
-        let stranger = reason(0o644, own.uid() + 1);
-        assert_eq!(stranger.is_none(), own.uid() == 0, "{stranger:?}");
-        let of_folder = distrust(&File::open(folder.path()).unwrap(), own.uid()).unwrap();
-        assert!(of_folder.unwrap().contains("not a regular file"));
-    }
 }

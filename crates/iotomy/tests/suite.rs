@@ -36,6 +36,7 @@ mod findings;
 #[path = "../../movers/tests/support/folders.rs"]
 #[expect(dead_code, reason = "the suites of the movers use total")]
 mod folders;
+mod foreign_home;
 mod help;
 mod history;
 mod history_baseline;

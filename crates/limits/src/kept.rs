@@ -68,7 +68,7 @@ impl Cache {
 
     /// Loads the saved limits of a machine that still hold.
     pub fn load(&self, machine: &Machine) -> Option<Limits> {
-        let mut found = store::load_limits(self.file(machine)).ok()?;
+        let mut found = store::load_trusted_limits(&self.file(machine)).ok()?;
         if !same_machine(&found.machine, machine) {
             return None;
         }
@@ -82,7 +82,8 @@ impl Cache {
     /// Fails if the file cannot be written completely; the old one is unchanged.
     pub fn save(&self, run: &Limits, before: Option<Limits>) -> Result<(), KeepError> {
         let failed = |source| KeepError::Folder { path: self.folder.display().to_string(), source };
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let trusted = store::trusted_folder(&self.folder);
+        trusted.and_then(fs::create_dir_all).map_err(failed)?;
         let mut all = run.clone();
         all.limits.retain(holds);
         let older = before.into_iter().flat_map(|before| before.limits);

@@ -18,6 +18,7 @@ mod parse;
 mod place;
 mod race;
 mod sweep;
+mod trusted;
 mod unique;
 mod user_folder;
 mod walk;
@@ -39,6 +40,7 @@ pub use parse::parse_trace;
 pub use place::{OpenPlace, Place, Slot};
 pub use race::parse_race;
 pub use sweep::parse_sweep;
+pub use trusted::{Distrust, check_trusted, open_trusted, trusted_folder};
 pub(crate) use unique::unique_keys;
 pub use user_folder::user_folder;
 
@@ -132,6 +134,38 @@ fn load_by<R>(
     parse(&read(path)?).map_err(|source| StoreError::Record { path: name, source })
 }
 
+/// As [`load_limits`], of a file that only this user or root can have written.
+///
+/// # Errors
+/// As [`load_limits`]; it is not a regular file, or another user could have written it.
+pub fn load_trusted_limits(path: &Path) -> Result<Limits, StoreError> {
+    parse_trusted(path, parse_limits)
+}
+
+/// As [`load_sweep`], of a file that only this user or root can have written.
+///
+/// # Errors
+/// As [`load_sweep`]; it is not a regular file, or another user could have written it.
+pub fn load_trusted_sweep(path: &Path) -> Result<Sweep, StoreError> {
+    parse_trusted(path, parse_sweep)
+}
+
+fn parse_trusted<R>(
+    path: &Path,
+    parse: impl Fn(&[u8]) -> Result<R, RecordError>,
+) -> Result<R, StoreError> {
+    let name = shown(path, "");
+    let bytes = open_trusted(path).and_then(|file| bounded(file, MAX_RECORD_BYTES));
+    let bytes = bytes.map_err(|source| StoreError::Read {
+        path: name.clone(),
+        hint: error::read_hint(&source),
+        source,
+    })?;
+    let bytes = bytes
+        .ok_or(StoreError::TooLarge { path: name.clone(), limit_mib: MAX_RECORD_BYTES >> 20 })?;
+    parse(&bytes).map_err(|source| StoreError::Record { path: name, source })
+}
+
 /// The content of a file that may be a record.
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     let name = shown(path, "standard input");
@@ -145,12 +179,16 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 
 /// The whole content, or `None` when there are more than `limit` bytes of it.
 fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
     if path == Path::new("-") {
-        io::stdin().lock().take(limit + 1).read_to_end(&mut bytes)?;
+        bounded(io::stdin().lock(), limit)
     } else {
-        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        bounded(File::open(path)?, limit)
     }
+}
+
+fn bounded(from: impl Read, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(limit + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 

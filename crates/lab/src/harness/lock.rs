@@ -39,7 +39,8 @@ impl Lock {
     /// # Errors
     /// Fails if another run holds the lock.
     pub fn take(state: &State, experiment: &str) -> Result<Option<Self>, Locked> {
-        let path = state.folder().join(format!("lab-{experiment}.lock"));
+        let Ok(folder) = state.folder() else { return Ok(None) };
+        let path = folder.join(format!("lab-{experiment}.lock"));
         let busy = |by: String| Locked { experiment: experiment.to_owned(), by };
         match taken(&path) {
             Ok(file) => Ok(Some(Self { path, _file: file })),

@@ -94,7 +94,7 @@ type Remove = fn(&[u8]) -> Option<LeftBehind>;
 pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
     let kinds: [(&str, Remove); 2] =
         [(own_folder::NOTE, own_folder::remove_noted), (zram::NOTE, zram::remove_noted)];
-    let Ok(notes) = fs::read_dir(state.folder()) else { return Vec::new() };
+    let Ok(notes) = state.folder().and_then(fs::read_dir) else { return Vec::new() };
     let of = |name: &OsStr| {
         let name = name.as_bytes();
         kinds.iter().find(|(kind, _)| name.starts_with(kind.as_bytes())).map(|(_, remove)| *remove)

@@ -32,7 +32,7 @@ pub(crate) struct OwnFolder {
 impl OwnFolder {
     /// Creates a new directory in `parent` that only this user can access.
     pub(crate) fn in_folder(parent: &Path) -> Result<Self, Skip> {
-        Self::noted(parent, State::of_user().as_ref().map(State::folder))
+        Self::noted(parent, State::of_user().and_then(|state| state.folder().ok()).as_deref())
     }
 
     fn noted(parent: &Path, notes: Option<&Path>) -> Result<Self, Skip> {

@@ -26,9 +26,12 @@ impl State {
         Self { folder: folder.into() }
     }
 
-    /// Returns the directory.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    /// Returns the directory, without links.
+    ///
+    /// # Errors
+    /// Fails if another user can change what is in it.
+    pub(crate) fn folder(&self) -> io::Result<PathBuf> {
+        store::trusted_folder(&self.folder)
     }
 
     /// Returns the file of an experiment.
@@ -41,7 +44,14 @@ impl State {
     /// # Errors
     /// Fails if the file exists but is not such a record.
     pub fn load(&self, experiment: &str) -> Result<Option<Sweep>, StoreError> {
-        match store::load_sweep(self.file(experiment)) {
+        let file = self.file(experiment);
+        let refused = |source| StoreError::Read {
+            path: file.display().to_string(),
+            hint: "; set XDG_STATE_HOME to another directory",
+            source,
+        };
+        self.folder().map_err(refused)?;
+        match store::load_trusted_sweep(&file) {
             Ok(sweep) => Ok(Some(sweep)),
             Err(StoreError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(None)
@@ -55,9 +65,15 @@ impl State {
     /// # Errors
     /// Fails if the record cannot be written completely; the previously saved one stays as it was.
     pub fn save(&self, sweep: &Sweep) -> Result<(), StoreError> {
-        // If the directory cannot be created, the write below reports it.
-        let _ = fs::create_dir_all(&self.folder);
-        let to = OutputFile::open(&self.file(&sweep.experiment), Path::new("/"))?;
+        let file = self.file(&sweep.experiment);
+        let failed = |source| StoreError::Write {
+            operation: "write",
+            path: file.display().to_string(),
+            hint: "; set XDG_STATE_HOME to another directory",
+            source,
+        };
+        self.folder().and_then(fs::create_dir_all).map_err(failed)?;
+        let to = OutputFile::open(&file, Path::new("/"))?;
         // Not synced, because it is written after every visit and a sync would disturb the disk
         // being measured.
         RecordRef::Sweep(sweep).save(to.unsynced())

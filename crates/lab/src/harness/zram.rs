@@ -36,7 +36,7 @@ pub(crate) struct Zram {
 impl Zram {
     /// Adds a device of `bytes` bytes. It takes memory as it is written.
     pub(crate) fn with_size(bytes: u64) -> Result<Self, Skip> {
-        Self::noted(bytes, State::of_user().as_ref().map(State::folder))
+        Self::noted(bytes, State::of_user().and_then(|state| state.folder().ok()).as_deref())
     }
 
     fn noted(bytes: u64, notes: Option<&Path>) -> Result<Self, Skip> {

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
+use super::trusted::Distrust;
 use super::walk::ForeignLink;
 
 /// Why a record could not be loaded or an output not be written.
@@ -153,6 +154,7 @@ pub enum RecordError {
 /// The advice when a record could not be read.
 pub(super) fn read_hint(error: &io::Error) -> &'static str {
     match error.kind() {
+        _ if error.get_ref().is_some_and(|inner| inner.is::<Distrust>()) => "",
         ErrorKind::NotFound => "; check the name, which is relative to the current directory",
         ErrorKind::PermissionDenied => "; a record made as root may belong to root",
         ErrorKind::IsADirectory => "; name the file in it",
@@ -162,6 +164,9 @@ pub(super) fn read_hint(error: &io::Error) -> &'static str {
 
 /// The advice when an output could not be written.
 pub(super) fn write_hint(error: &io::Error) -> &'static str {
+    if error.get_ref().is_some_and(|inner| inner.is::<Distrust>()) {
+        return "";
+    }
     if error.get_ref().is_some_and(|inner| inner.is::<ForeignLink>()) {
         return "; name its target itself if that is intended";
     }
