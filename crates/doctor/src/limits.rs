@@ -1,6 +1,5 @@
 //! How many: descriptors and processes.
 
-
 use iotomy_sys::probe::limits;
 use rustix::process::{Resource, getrlimit};
 
