@@ -68,6 +68,7 @@ fn trace() -> Trace {
         exit: Some(Exit::Code(0)),
         machine: machine(),
         observer: ObserverUse {
+            missing: Vec::new(),
             name: "bpf".into(),
             cost_ns_per_call: 200.0,
             cost_ns_low: 0.0,

@@ -280,6 +280,7 @@ fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: Option<u32>) {
             times_inflated: DECLARATION.times_inflated,
             cost_range_ns: cost.ends(),
             sees_rings: false,
+            missing: Vec::new(),
             pid,
         });
     }
@@ -325,6 +326,7 @@ fn observation(
         exit,
         cpu_capacity: watching.limits.capacity(&rows.allowed_cpus),
         observer: ObserverUse {
+            missing: Vec::new(),
             name: DECLARATION.name.to_owned(),
             cost_ns_per_call: cost.middle(),
             cost_ns_low: cost.low,

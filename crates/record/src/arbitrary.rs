@@ -217,8 +217,17 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             calls_left_out: has_range.then_some(n[3] / 5),
             times_inflated,
             startup_ns: n[3],
+            missing: if has_range && times_inflated { vec![missing()] } else { Vec::new() },
         },
     )
+}
+
+fn missing() -> MissingFeature {
+    MissingFeature {
+        feature: "ring buffers".to_owned(),
+        reason: "EPERM".to_owned(),
+        lost: "rows of ended threads".to_owned(),
+    }
 }
 
 /// Few enough that rows of different tables meet.

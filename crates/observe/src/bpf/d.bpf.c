@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "fields.bpf.h"
+#include "without.bpf.h"
 #include "d.h"
 
 #define TS_COMPAT 0x0002
@@ -196,6 +197,13 @@ __noinline int clauses(struct machine *m)
 
 	asm volatile("" : "+r"(outcome) : "r"(m) : "memory");
 	return outcome;
+}
+
+FORGET_TASK
+{
+	forget_row(&on_cpus, task);
+	forget_row(&ended, task);
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
