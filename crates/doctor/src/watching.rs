@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use iotomy_observe::{Probe, Tracefs, anatomy, probe_rings};
+use iotomy_observe::{FEATURES, Probe, Tracefs, anatomy, probe_rings, refused_features};
 use iotomy_sys::errno;
 use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
@@ -16,6 +16,7 @@ pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "bpf-programs", purpose: "trace by bpf: its programs", try_it: bpf_programs },
     Ability { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
     Ability { name: "ring-operations", purpose: "trace by bpf: what io_uring does", try_it: ring_operations },
+    Ability { name: "kernel-features", purpose: "trace and anatomy: what they use beyond the base", try_it: kernel_features },
     Ability { name: "fentry", purpose: "anatomy: entering a kernel function", try_it: fentry },
     Ability { name: "kprobes", purpose: "anatomy: any kernel function", try_it: kprobes },
     Ability { name: "tracefs", purpose: "anatomy: the list of tracepoints", try_it: tracefs },
@@ -75,6 +76,25 @@ fn ring_operations(_: &Context) -> Outcome {
     match probe_rings() {
         Probe::Ready => Outcome::ready("submissions and completions of requests are seen"),
         Probe::Unsupported { reason, remedy } => Outcome::missing(reason, remedy),
+    }
+}
+
+fn kernel_features(_: &Context) -> Outcome {
+    const REMEDY: &str = "docs/kernels.md has what takes the place of each";
+    let refused = match refused_features() {
+        Ok(refused) => refused,
+        Err(reason) => return Outcome::missing(reason, privilege(&["CAP_BPF", "CAP_PERFMON"])),
+    };
+    let lost = |lost: &str| if lost.is_empty() { "time".to_owned() } else { lost.to_owned() };
+    let each = refused.iter().map(|(feature, answer)| {
+        format!("{} ({answer}; lost: {})", feature.name, lost(feature.lost))
+    });
+    match refused.is_empty() {
+        true => Outcome::ready(format!("all {} of docs/kernels.md", FEATURES.len())),
+        false => Outcome::missing(
+            format!("the kernel refused {}", each.collect::<Vec<_>>().join(", ")),
+            REMEDY,
+        ),
     }
 }
 

@@ -42,6 +42,7 @@ mod history;
 mod history_baseline;
 mod history_damaged;
 mod history_kept;
+mod kernels;
 mod lab;
 mod lab_device;
 mod lab_files;

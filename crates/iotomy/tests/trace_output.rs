@@ -34,6 +34,11 @@ fn has_fields(value: &Value, place: &str, fields: &str) {
             "list" => value.is_array(),
             "object" => value.is_object(),
             "texts" => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            "features" => value.as_array().is_some_and(|list| {
+                list.iter().all(|one| {
+                    ["feature", "reason", "lost"].iter().all(|name| one[name].is_string())
+                })
+            }),
             "counts" => value.as_object().is_some_and(|map| map.values().all(Value::is_u64)),
             "log2" => {
                 let buckets = value["buckets"].as_array();
@@ -84,7 +89,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record["observer"],
             "observer",
             "name:text cost_ns_per_call:float cost_ns_low:float cost_ns_high:float lost_events:u64 incomplete_calls:u64 \
-             lost_files:u64? lost_paths:u64? sees_rings:bool lost_requests:u64? divided_by_zero:u64? end_divided_by_zero:u64? calls_left_out:u64? cost_left_out_ns_low:float? cost_left_out_ns_high:float? calls_passed:u64? unwatched_ns_low:float? unwatched_ns_high:float? times_inflated:bool fallback:text? untraced_tasks:u64? startup_ns:u64",
+             lost_files:u64? lost_paths:u64? sees_rings:bool lost_requests:u64? divided_by_zero:u64? end_divided_by_zero:u64? calls_left_out:u64? cost_left_out_ns_low:float? cost_left_out_ns_high:float? calls_passed:u64? unwatched_ns_low:float? unwatched_ns_high:float? times_inflated:bool fallback:text? untraced_tasks:u64? startup_ns:u64 missing:features?",
         );
         let split = if observer == "bpf" { "" } else { "?" };
         let rows = [

@@ -69,6 +69,7 @@ fn trace() -> Trace {
         exit: Some(Exit::Code(0)),
         machine: machine(),
         observer: ObserverUse {
+            missing: Vec::new(),
             name: "bpf".into(),
             cost_ns_per_call: 200.0,
             cost_ns_low: 0.0,

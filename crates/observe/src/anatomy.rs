@@ -61,9 +61,8 @@ pub struct Dissection {
     pub stories: Option<SlowestCalls>,
 }
 
-const REMEDY: &str = "anatomy needs the bpf observer, perf events and the kernel's symbols: run as \
-                      root or with CAP_BPF, CAP_PERFMON and CAP_SYSLOG, with kernel.kptr_restrict=1 \
-                      or 0";
+const REMEDY: &str = "anatomy needs the bpf observer: run as root or with CAP_BPF and CAP_PERFMON; \
+                      `iotomy trace` counts and times calls without it";
 
 fn unsupported(reason: String) -> ObserveError {
     ObserveError::Unsupported { observer: "bpf", remedy: bpf::remedy(&reason, REMEDY), reason }
@@ -79,7 +78,6 @@ pub fn watch(
     request: &Request,
     asked: SampleSettings,
 ) -> Result<(Observation, Dissection), ObserveError> {
-    kernel::probe().map_err(unsupported)?;
     let mapped = match &request.target {
         Target::Command(_) => MappedBefore::Nothing,
         // Of a thread, its process has the mappings.
@@ -90,7 +88,11 @@ pub fn watch(
     };
     let mut sampler = Sampler::new(asked, request.filter.restricts(), mapped);
     let mut block = Block::new(asked.stories, request.filter.restricts());
-    let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None)?;
+    let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None);
+    let observation = observation.map_err(|error| match error {
+        ObserveError::Unsupported { reason, .. } => unsupported(reason),
+        other => other,
+    })?;
     let mut dissection = dissect(sampler, &observation, request);
     match block.into_found() {
         Ok(found) => {
@@ -107,7 +109,7 @@ pub fn probe() -> Probe {
     // A rate at which nothing is moved to meet the tick.
     let asked = SampleSettings { hz: 997, ..SampleSettings::default() };
     let mut sampler = Sampler::new(asked, false, MappedBefore::Nothing);
-    match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut sampler])) {
+    match bpf::probe_with(&mut [&mut sampler]) {
         Ok(()) => Probe::Ready,
         Err(reason) => Probe::Unsupported { remedy: bpf::remedy(&reason, REMEDY), reason },
     }

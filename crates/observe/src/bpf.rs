@@ -55,13 +55,16 @@ mod connections;
 pub mod d;
 mod details;
 mod embedded;
+pub(crate) mod features;
 mod groups;
 mod kernel_types;
 mod layout;
 mod live;
+mod loading;
 mod object;
 mod outcome;
 mod refusal;
+mod refuse;
 mod ring_programs;
 mod ring_rows;
 mod rings;
@@ -72,8 +75,10 @@ pub(crate) mod sampler;
 mod slowest;
 mod snapshot;
 mod sockets;
+pub(crate) mod uses;
 mod wakeups;
 mod watch_loop;
+mod without;
 
 use std::time::{Duration, Instant};
 
@@ -81,14 +86,20 @@ use iotomy_record::{Exit, ObserverUse, Running};
 use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi, PathArgument};
 
+use self::block::Block;
 use self::books::Books;
 use self::calibrate::Calibration;
 use self::companion::{Companion, Images};
+pub use self::features::{FEATURES, Feature};
 use self::object::{Adoption, Knobs, Session};
 pub(crate) use self::refusal::remedy;
 pub use self::running::SwitchWatch;
+use self::sampler::Sampler;
+pub use self::uses::uses;
 pub use self::wakeups::Wakeups;
 use self::watch_loop::{Subject, WatchLoop};
+use crate::anatomy::SampleSettings;
+use crate::anatomy::side_band::MappedBefore;
 use crate::cache;
 use crate::capacity::Limits;
 use crate::filter::Filter;
@@ -196,6 +207,26 @@ pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), St
     session.attach()?;
     companions.iter_mut().try_for_each(|companion| companion.begin(&session))?;
     companions.iter_mut().try_for_each(|companion| companion.start(&session))
+}
+
+/// Tries everything that a watch may use of the kernel; returns what was refused, with the kernel's answers, and can be
+/// left out.
+///
+/// # Errors
+/// What was refused and cannot be left out.
+pub fn refused_features() -> Result<Vec<(&'static Feature, String)>, String> {
+    let asked = SampleSettings { hz: 997, stories: 1, ..SampleSettings::default() };
+    let mut sampler = Sampler::new(asked, false, MappedBefore::Nothing);
+    let mut block = Block::new(asked.stories, false);
+    let mut companions: [&mut dyn Companion; 2] = [&mut sampler, &mut block];
+    let knobs = Knobs { by_path: true, by_peer: true, slowest: 1, looked_at: true, ..trial(true) };
+    let mut session = companion::load(&knobs, &mut companions)?;
+    session.attach()?;
+    for companion in &mut companions {
+        companion.begin(&session)?;
+        companion.start(&session)?;
+    }
+    Ok(session.refused())
 }
 
 /// Tries whether a watch sees the requests of io_uring.
@@ -432,6 +463,7 @@ impl Watch<'_, '_> {
                 cost_range_ns: self.price.call.ends(),
                 unwatched_range_ns: self.price.unwatched.ends(),
                 sees_rings: self.session.sees_rings(),
+                missing: self.session.missing(),
                 pid,
             });
         }
@@ -468,6 +500,7 @@ impl Watch<'_, '_> {
         let lost_paths = counters.lost_paths + self.books.paths.lost;
         let lost_connections = counters.lost_connections + self.books.connections.lost;
         let sees_rings = self.session.sees_rings();
+        let missing = self.session.missing();
         let lost_requests = counters.lost_requests + self.books.rings.undecided;
         let groups = groups::read(&self.session, &self.books, self.request);
         let (slow, firing) = (self.session.slowest(), self.session.firing());
@@ -510,6 +543,7 @@ impl Watch<'_, '_> {
                 fallback: None,
                 untraced_tasks: 0,
                 startup_ns: self.startup_ns,
+                missing,
             },
             processes: parts.processes,
             calls: parts.calls,

@@ -34,7 +34,7 @@ mod threads;
 mod tracefs;
 mod viewer;
 
-pub use bpf::{SwitchWatch, Wakeups, d, probe_rings};
+pub use bpf::{FEATURES, Feature, SwitchWatch, Wakeups, d, probe_rings, refused_features, uses};
 pub use compiled::nearest_call;
 pub use error::ObserveError;
 pub use filter::{AGGREGATIONS, Filter, VARIABLES};

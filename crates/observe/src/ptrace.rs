@@ -282,6 +282,7 @@ fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: Option<u32>) {
             cost_range_ns: cost.ends(),
             unwatched_range_ns: [0.0; 2],
             sees_rings: false,
+            missing: Vec::new(),
             pid,
         });
     }
@@ -333,6 +334,7 @@ fn observation(
         exit,
         cpu_capacity: watching.limits.capacity(&rows.allowed_cpus),
         observer: ObserverUse {
+            missing: Vec::new(),
             name: DECLARATION.name.to_owned(),
             cost_ns_per_call: cost.middle(),
             cost_ns_low: cost.low,

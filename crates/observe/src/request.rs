@@ -161,6 +161,7 @@ impl Observation {
             exit: None,
             cpu_capacity: None,
             observer: ObserverUse {
+                missing: Vec::new(),
                 name: String::new(),
                 cost_ns_per_call: 0.0,
                 cost_ns_low: 0.0,

@@ -7,10 +7,10 @@
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use iotomy_record::Snapshot;
+use iotomy_record::{MissingFeature, Snapshot};
 
 /// How a watch begins.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct WatchStart {
     /// The observer's name.
     pub observer: &'static str,
@@ -23,6 +23,8 @@ pub struct WatchStart {
     pub unwatched_range_ns: [f64; 2],
     /// Whether it sees what io_uring does.
     pub sees_rings: bool,
+    /// What the kernel refused, and what is not seen because of that.
+    pub missing: Vec<MissingFeature>,
     /// The process the watch is about, if it is about one.
     pub pid: Option<u32>,
 }

@@ -229,8 +229,17 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             untraced_tasks: n[1] / 3,
             name,
             startup_ns: n[3],
+            missing: if has_range && times_inflated { vec![missing()] } else { Vec::new() },
         },
     )
+}
+
+fn missing() -> MissingFeature {
+    MissingFeature {
+        feature: "ring buffers".to_owned(),
+        reason: "EPERM".to_owned(),
+        lost: "rows of ended threads".to_owned(),
+    }
 }
 
 /// Few enough that rows of different tables meet.

@@ -232,6 +232,20 @@ pub struct ObserverUse {
     /// The time of attaching and calibrating, before the command was released.
     #[serde(default)]
     pub startup_ns: u64,
+    /// What the kernel refused, and what this record lacks because of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingFeature>,
+}
+
+/// A feature of the kernel that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingFeature {
+    /// Its name, as in docs/kernels.md.
+    pub feature: String,
+    /// The kernel's answer: the name of an error, or the reason.
+    pub reason: String,
+    /// What is not in the record.
+    pub lost: String,
 }
 
 /// The calls of a row that ended.

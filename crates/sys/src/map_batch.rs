@@ -6,9 +6,13 @@
 //! larger batch. Entries that others add or delete meanwhile may or may not be seen; every other
 //! entry is seen exactly once.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_MAP_DELETE_ELEM: libc::c_int = 3;
+const BPF_MAP_GET_NEXT_KEY: libc::c_int = 4;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_MAP_DELETE_BATCH: libc::c_int = 27;
@@ -51,12 +55,21 @@ struct InfoAttributes {
     info: u64,
 }
 
+/// The part of `union bpf_attr` that the commands for one entry use.
+#[repr(C)]
+#[derive(Default)]
+struct EntryAttributes {
+    map_fd: u64,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
 /// Shows every entry of a hash map to `visit`, as its key and value, and deletes those for which it
-/// returns true.
+/// returns true. Where the kernel refuses batches, entry by entry.
 ///
 /// # Errors
-/// The kernel's error, as when it has no batch operations, or the descriptor is not a hash map that
-/// all CPUs share.
+/// The kernel's error, as when the descriptor is not a hash map that all CPUs share.
 pub fn visit_entries(
     map: BorrowedFd<'_>,
     mut visit: impl FnMut(&[u8], &[u8]) -> bool,
@@ -77,6 +90,7 @@ pub fn visit_entries(
                 values.resize(capacity * value_bytes, 0);
                 continue;
             }
+            Err(_) if position.is_none() => return visit_singly(map, visit),
             Err(error) => return Err(error),
         };
         deleted.clear();
@@ -90,6 +104,69 @@ pub fn visit_entries(
         if at_end {
             return Ok(());
         }
+    }
+}
+
+/// The same, a call of the kernel's an entry. Entries that others add meanwhile may not be seen.
+///
+/// # Errors
+/// As [`visit_entries`].
+pub fn visit_singly(
+    map: BorrowedFd<'_>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+) -> io::Result<()> {
+    let (key_bytes, value_bytes) = sizes(map)?;
+    let mut value = vec![0; value_bytes];
+    for mut key in keys(map, key_bytes)? {
+        let found = entry(BPF_MAP_LOOKUP_ELEM, map, Some(&mut key), &mut value)?;
+        if found && visit(&key, &value) {
+            entry(BPF_MAP_DELETE_ELEM, map, Some(&mut key), &mut [])?;
+        }
+    }
+    Ok(())
+}
+
+/// All keys. The kernel begins again where one has been deleted meanwhile, so they may come again.
+fn keys(map: BorrowedFd<'_>, key_bytes: usize) -> io::Result<Vec<Vec<u8>>> {
+    /// Most times that all of them come again.
+    const TIMES: usize = 8;
+    let mut seen = HashSet::new();
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    let mut repeated = 0;
+    let mut last: Option<Vec<u8>> = None;
+    let mut next = vec![0; key_bytes];
+    while repeated <= TIMES * (keys.len() + 1)
+        && entry(BPF_MAP_GET_NEXT_KEY, map, last.as_deref_mut(), &mut next)?
+    {
+        match seen.insert(next.clone()) {
+            true => keys.push(next.clone()),
+            false => repeated += 1,
+        }
+        last = Some(next.clone());
+    }
+    Ok(keys)
+}
+
+/// A command for one entry; whether there is such. The second buffer is as long as the command writes.
+fn entry(
+    command: libc::c_int,
+    map: BorrowedFd<'_>,
+    key: Option<&mut [u8]>,
+    value: &mut [u8],
+) -> io::Result<bool> {
+    let mut attributes = EntryAttributes {
+        map_fd: map.as_raw_fd().cast_unsigned().into(),
+        key: key.map_or(0, |key| key.as_mut_ptr().expose_provenance() as u64),
+        // The kernel refuses what a command does not use.
+        value: if value.is_empty() { 0 } else { value.as_mut_ptr().expose_provenance() as u64 },
+        ..EntryAttributes::default()
+    };
+    // SAFETY: the key is none, or of the map's own size, which `sizes` asked for; the other buffer has as many
+    // bytes as the command writes, a value or a key, and nobody else reads or writes them during the call.
+    match unsafe { bpf(command, &mut attributes) } {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -261,6 +338,27 @@ mod tests {
             let left = BTreeSet::from_iter(keys_of(&map, |_| true));
             assert_eq!(left, (0..entries).filter(|key| key % 3 != 0).collect());
             assert!(keys_of(&map, |_| true).is_empty());
+        }
+    }
+
+    #[test]
+    fn entry_by_entry_as_many_are_visited_and_deleted() {
+        for entries in [0, 7, 5_003] {
+            let Some(map) = map_of(entries) else {
+                let reason = "this process may not make a BPF map";
+                return iotomy_needs::skip(iotomy_needs::Need::Bpf, reason);
+            };
+            let mut seen = BTreeSet::new();
+            visit_singly(map.as_fd(), |key, value| {
+                let key = u32::from_ne_bytes(key.try_into().unwrap());
+                assert_eq!(u64::from_ne_bytes(value.try_into().unwrap()), u64::from(key) * 2);
+                assert!(seen.insert(key));
+                key % 3 == 0
+            })
+            .unwrap();
+            assert_eq!(seen, (0..entries).collect());
+            let left = BTreeSet::from_iter(keys_of(&map, |_| false));
+            assert_eq!(left, (0..entries).filter(|key| key % 3 != 0).collect());
         }
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn trace(command: &[&str]) -> Trace {
         exit: Some(Exit::Code(0)),
         machine: machine(),
         observer: ObserverUse {
+            missing: Vec::new(),
             name: "bpf".into(),
             cost_ns_per_call: 210.4,
             cost_ns_low: 160.2,

@@ -33,6 +33,10 @@ impl KernelSymbols {
         self.functions.extend(look_up(&table, &unnamed));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
     /// The function of an address that was resolved.
     pub(crate) fn name(&self, address: u64) -> Option<&str> {
         self.functions.get(&address).map(String::as_str)

@@ -63,6 +63,8 @@ struct {
 	__type(value, struct nap);
 } naps SEC(".maps");
 
+static const struct nap no_nap;
+
 /* Sizes are set by user space before loading. All have their room from the start: rows are made in
  * interrupts. */
 struct {
@@ -235,7 +237,7 @@ static __always_inline void note_user(struct sample_key *key, struct task_struct
 			return;
 		}
 	}
-	if (bpf_find_vma(task, ip, at_mapping, &now, 0))
+	if (!KERNEL_HAS(MAPPED_AT) || bpf_find_vma(task, ip, at_mapping, &now, 0))
 		return;
 	note_mapping(key, &now, ip);
 	if (is_told)
@@ -327,7 +329,7 @@ static __always_inline void book(struct task_struct *task, struct nap *nap, stru
 
 static __always_inline void book_last(struct task_struct *task, struct thread *t)
 {
-	struct nap *nap = bpf_task_storage_get(&naps, task, NULL, 0);
+	struct nap *nap = task_row(&naps, task);
 
 	if (nap && nap->open)
 		book(task, nap, t);
@@ -346,8 +348,7 @@ int BPF_PROG(doze, bool preempt, struct task_struct *prev, struct task_struct *n
 	if (t) {
 		book_last(prev, t);
 		if (!preempt && prev_state && !(prev_state & TASK_DEAD)) {
-			nap = bpf_task_storage_get(&naps, prev, NULL,
-						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+			nap = made_task_row(&naps, prev, &no_nap);
 			if (nap) {
 				note_call(&key, t);
 				nap->blocked_ns = t->blocked_ns;
@@ -408,6 +409,8 @@ static __always_inline u64 issued_by(u64 req)
 	return flags & IOSQE_ASYNC ? 0 : req;
 }
 
+static const struct issue no_issue;
+
 static __always_inline void note_issue(u64 req)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -418,7 +421,7 @@ static __always_inline void note_issue(u64 req)
 		return;
 	if (!t && !current_owner())
 		return;
-	issue = bpf_task_storage_get(&ring_issues, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	issue = made_task_row(&ring_issues, task, &no_issue);
 	if (!issue)
 		return;
 	issue->call_ns = t ? t->last_ns : 0;
@@ -476,6 +479,13 @@ int name_address(struct bpf_iter__task *ctx)
 	/* Behind the last task. An iterator over the rows is not allowed everywhere. */
 	if (!ctx->task)
 		repeat(ADDRESSES, name_one, &naming);
+	return 0;
+}
+
+FORGET_TASK
+{
+	forget_row(&naps, task);
+	forget_row(&ring_issues, task);
 	return 0;
 }
 

@@ -31,6 +31,7 @@
 #include "slots.bpf.h"
 #include "descriptors.bpf.h"
 #include "issues.bpf.h"
+#include "loop.bpf.h"
 
 #define PF_KTHREAD   0x00200000
 #define OPERATION    0xff /* of bi_opf and cmd_flags */
@@ -183,7 +184,7 @@ static __always_inline struct block_row *row_of(struct row_key *key)
 
 static __always_inline struct inside *inside_of(struct task_struct *task)
 {
-	return bpf_task_storage_get(&insides, task, NULL, 0);
+	return task_row(&insides, task);
 }
 
 static __always_inline struct inode_key key_of_inode(struct inode *inode)
@@ -224,5 +225,11 @@ static __always_inline u64 plain_flags(u32 flags)
 #include "causes.bpf.h"
 #include "readahead.bpf.h"
 #include "requests.bpf.h"
+
+FORGET_TASK
+{
+	forget_row(&insides, task);
+	return 0;
+}
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -34,9 +34,12 @@ use self::layout::{
 };
 use super::companion::{Companion, Images};
 use super::embedded::{Embedded, embedded};
+use super::features::feature;
 use super::layout::{Fields, Wire};
-use super::object::{Session, Shared, map};
+use super::loading::{Purpose, load};
+use super::object::{Session, Shared, is_loaded, map};
 use super::refusal::refusal;
+use super::without::Refused;
 use crate::ring_names;
 use crate::tracefs::Tracefs;
 
@@ -83,14 +86,10 @@ impl Block {
         Self { stories, of_requests: stories > 0 && !filtered, loaded: None, found }
     }
 
-    /// Unless stories were requested explicitly, a watch is useful without this, too.
-    fn refuse(&mut self, reason: String) -> Result<(), String> {
+    /// A watch is useful without this, too.
+    fn refuse(&mut self, reason: String) {
         self.loaded = None;
-        if self.stories > 0 {
-            return Err(reason);
-        }
         self.found = Err(reason);
-        Ok(())
     }
 
     /// Returns the counts.
@@ -103,20 +102,26 @@ impl Block {
 }
 
 impl Companion for Block {
-    fn load(&mut self, shared: &Shared) -> Result<(), String> {
+    fn load(&mut self, shared: &Shared) -> Result<(), Refused> {
         match Loaded::load(shared, self.stories, self.of_requests) {
             Ok(loaded) => self.loaded = Some(loaded),
-            Err(reason) => self.refuse(reason)?,
+            // It is tried again without that.
+            Err(refused) if refused.feature.is_some() => return Err(refused),
+            Err(refused) => self.refuse(refused.text),
         }
         Ok(())
     }
 
-    fn begin(&mut self, _: &Session) -> Result<(), String> {
-        let Some(loaded) = &mut self.loaded else { return Ok(()) };
-        match loaded.attach() {
-            Ok(()) => Ok(()),
-            Err(reason) => self.refuse(reason),
+    fn begin(&mut self, session: &Session) -> Result<(), String> {
+        if let Some(loaded) = &mut self.loaded
+            && let Err(reason) = loaded.attach()
+        {
+            self.refuse(reason);
         }
+        if let (None, Err(reason)) = (&self.loaded, &self.found) {
+            session.lack(feature("block layer"), reason.clone());
+        }
+        Ok(())
     }
 
     fn start(&mut self, _: &Session) -> Result<(), String> {
@@ -148,7 +153,6 @@ struct Loaded {
     event_links: Vec<Link>,
     detaching: Option<JoinHandle<()>>,
     stories: u32,
-    of_requests: bool,
     tracepoints: u64,
     absent: Vec<String>,
     before: Counters,
@@ -159,22 +163,21 @@ impl Loaded {
     ///
     /// # Errors
     /// The refused call and the kernel's error, in a line.
-    fn load(shared: &Shared, stories: u32, of_requests: bool) -> Result<Self, String> {
+    fn load(shared: &Shared, stories: u32, of_requests: bool) -> Result<Self, Refused> {
+        const PURPOSE: Purpose =
+            Purpose { attempt: "load the BPF programs of the block layer", needs: &[] };
         let unpacked = OBJECT.unpack()?;
         let mut open = unpacked.open()?;
         prepare(&mut open, stories, of_requests)
             .and_then(|()| shared.reuse_maps(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the block layer", &error))?;
-        let object = open
-            .load()
-            .map_err(|error| refusal("load the BPF programs of the block layer", &error))?;
+        let object = load(open, &PURPOSE, &shared.without)?;
         let loaded = Self {
             object,
             links: Vec::new(),
             event_links: Vec::new(),
             detaching: None,
             stories,
-            of_requests,
             tracepoints: 0,
             absent: Vec::new(),
             before: Counters::default(),
@@ -201,7 +204,7 @@ impl Loaded {
         let tracefs = Tracefs::open().ok();
         for program in self.object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            if name == EVENT || !is_wanted(&name, self.stories, self.of_requests) {
+            if name == EVENT || !program.autoload() {
                 continue;
             }
             if name == PAGE_ADDED {
@@ -222,7 +225,7 @@ impl Loaded {
                 }
             }
         }
-        if self.stories > 0 {
+        if self.stories > 0 && is_loaded(&self.object, EVENT) {
             self.listen(tracefs.as_ref());
         }
         Ok(())
@@ -411,7 +414,7 @@ mod tests {
         let loaded = verified::shared().and_then(|shared| {
             let mut session = verified::session(Some(&shared))?;
             session.attach()?;
-            let mut loaded = Loaded::load(&shared, stories, stories > 0)?;
+            let mut loaded = Loaded::load(&shared, stories, stories > 0).map_err(String::from)?;
             loaded.attach()?;
             Ok(loaded)
         });

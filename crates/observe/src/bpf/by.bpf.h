@@ -78,7 +78,7 @@ static __always_inline void add_to_group(struct by_row *row, const struct facts 
 __noinline int group_call(struct thread *t)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct filter *f = bpf_task_storage_get(&filters, task, NULL, 0);
+	struct filter *f = task_row(&filters, task);
 	struct by_key key = {};
 	struct by_row *row;
 

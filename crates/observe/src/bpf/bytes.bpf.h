@@ -204,7 +204,28 @@ static __always_inline s64 moved_by_ring(u64 req, u8 op, s64 result)
 	return room && result > room ? room : result;
 }
 
+/* Whether a call may return another number than that of the bytes that it moved. */
+static __always_inline bool counts_otherwise(u16 call)
+{
+	switch (call) {
+	case NR_RECVFROM:
+	case NR_RECVMSG:
+	case NR_MSGRCV:
+	case NR_GETXATTR ... NR_LISTXATTR + 2:
+	case NR_RECVMMSG:
+	case NR_SENDMMSG:
+		return true;
+	}
+	return call & CALL_I386;
+}
+
 static __always_inline long moved_bytes(u16 call, struct pt_regs *regs, long ret)
 {
-	return ret > 0 ? other_bytes(call, (u64)regs, ret) : ret;
+	u64 address = 0;
+
+	if (ret <= 0 || !counts_otherwise(call))
+		return ret;
+	/* As a number: a function that is verified by itself takes no pointer of this kind. */
+	bpf_probe_read_kernel(&address, sizeof(address), &regs);
+	return other_bytes(call, address, ret);
 }

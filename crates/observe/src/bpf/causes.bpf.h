@@ -147,10 +147,11 @@ static __noinline bool find_cause(struct bio *bio, struct cause *cause)
 	return own_cause(task, cause) || others_cause(task, bio, cause);
 }
 
+static const struct inside not_inside;
+
 static __always_inline struct inside *own_inside(struct task_struct *task)
 {
-	struct inside *x =
-		bpf_task_storage_get(&insides, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct inside *x = made_task_row(&insides, task, &not_inside);
 
 	if (!x)
 		lose();

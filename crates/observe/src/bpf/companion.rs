@@ -8,6 +8,7 @@ use super::books::Books;
 use super::layout::{CALL_I386, CALL_NUMBER, FileKey};
 use super::object::{Knobs, Session, Shared};
 use super::outcome::path;
+use super::without::{Refused, Without, load_without};
 use crate::naming::{call_name, numbers};
 use iotomy_sys::syscalls::Abi;
 
@@ -18,7 +19,7 @@ pub(crate) trait Companion: Send {
     ///
     /// # Errors
     /// The refused call and the kernel's error.
-    fn load(&mut self, shared: &Shared) -> Result<(), String>;
+    fn load(&mut self, shared: &Shared) -> Result<(), Refused>;
 
     /// Attaches its programs: the trace's are attached, so these run behind them, and nothing is watched
     /// yet.
@@ -42,7 +43,7 @@ pub(crate) trait Companion: Send {
     fn finish(&mut self, session: &Session, images: &Images);
 }
 
-/// Loads the trace's programs and those of its companions, concurrently.
+/// Loads the trace's programs and those of its companions, without what this kernel refuses and can be left out.
 ///
 /// # Errors
 /// The refused call and the kernel's error.
@@ -50,10 +51,20 @@ pub(super) fn load(
     knobs: &Knobs,
     companions: &mut [&mut dyn Companion],
 ) -> Result<Session, String> {
+    let (session, _) = load_without(|without| load_all(knobs, companions, without))?;
+    Ok(session)
+}
+
+/// The same at once, concurrently.
+fn load_all(
+    knobs: &Knobs,
+    companions: &mut [&mut dyn Companion],
+    without: &Without,
+) -> Result<Session, Refused> {
     if companions.is_empty() {
-        return Session::load(knobs, None);
+        return Session::load(knobs, None, without);
     }
-    let shared = Shared::load(knobs)?;
+    let shared = Shared::load(knobs, without)?;
     thread::scope(|scope| {
         let loading: Vec<_> = companions
             .iter_mut()
@@ -63,7 +74,7 @@ pub(super) fn load(
                 thread.spawn_scoped(scope, load)
             })
             .collect();
-        let session = Session::load(knobs, Some(&shared));
+        let session = Session::load(knobs, Some(&shared), without);
         for one in loading {
             let one =
                 one.map_err(|error| format!("cannot load the BPF programs: no thread: {error}"))?;
@@ -162,7 +173,7 @@ mod tests {
     }
 
     impl Companion for Witness {
-        fn load(&mut self, _: &Shared) -> Result<(), String> {
+        fn load(&mut self, _: &Shared) -> Result<(), Refused> {
             Ok(())
         }
 

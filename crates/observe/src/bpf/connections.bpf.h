@@ -443,7 +443,7 @@ SEC("iter/task")
 int measure_open(struct bpf_iter__task *ctx)
 {
 	/* Behind the last task. An iterator over the rows is not allowed everywhere. */
-	if (!ctx->task)
+	if (!ctx->task && KERNEL_HAS(EACH_ROW))
 		bpf_for_each_map_elem(&tracked, end_each, NULL, 0);
 	return 0;
 }
@@ -467,7 +467,7 @@ static long note_each(struct bpf_map *map, const u64 *sk, struct track *track, v
 SEC("iter/task")
 int snapshot_open(struct bpf_iter__task *ctx)
 {
-	if (!ctx->task)
+	if (!ctx->task && KERNEL_HAS(EACH_ROW))
 		bpf_for_each_map_elem(&tracked, note_each, NULL, 0);
 	return 0;
 }

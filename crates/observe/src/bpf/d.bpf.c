@@ -25,6 +25,7 @@
 #include <bpf/bpf_tracing.h>
 #include "fields.bpf.h"
 #include "ids.bpf.h"
+#include "without.bpf.h"
 #include "d.h"
 
 #define TS_COMPAT 0x0002
@@ -199,6 +200,13 @@ __noinline int clauses(struct machine *m)
 
 	asm volatile("" : "+r"(outcome) : "r"(m) : "memory");
 	return outcome;
+}
+
+FORGET_TASK
+{
+	forget_row(&on_cpus, task);
+	forget_row(&ended, task);
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

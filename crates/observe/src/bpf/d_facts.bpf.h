@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* Facts of a firing that are found when they are first asked for. */
 
+static const struct on_cpu no_time;
+
 /* Nanoseconds that the current thread has been on a CPU, from some beginning on. */
 static __always_inline u64 vtimestamp_of(struct task_struct *task)
 {
-	struct on_cpu *t = bpf_task_storage_get(&on_cpus, task, NULL, 0);
+	struct on_cpu *t = task_row(&on_cpus, task);
 	u64 now = bpf_ktime_get_ns();
 
 	if (!t) {
-		t = bpf_task_storage_get(&on_cpus, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		t = made_task_row(&on_cpus, task, &no_time);
 		if (!t)
 			return 0;
 		t->base_ns = now - task->se.sum_exec_runtime;

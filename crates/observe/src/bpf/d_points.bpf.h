@@ -122,6 +122,7 @@ int BPF_PROG(over, struct task_struct *task)
 {
 	struct about about = {};
 	struct task_struct *leader;
+	const u32 not_told = 0;
 	u32 *is_told, code;
 
 	fire_point(knobs.points[POINT_LWP_EXIT], &about);
@@ -129,9 +130,7 @@ int BPF_PROG(over, struct task_struct *task)
 		return 0;
 	/* Of threads that end side by side, each may be the last. */
 	leader = task->group_leader;
-	is_told =
-		leader ? bpf_task_storage_get(&ended, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)
-		       : NULL;
+	is_told = leader ? made_task_row(&ended, leader, &not_told) : NULL;
 	if (is_told && __sync_lock_test_and_set(is_told, 1))
 		return 0;
 	code = BPF_CORE_READ(task, exit_code);

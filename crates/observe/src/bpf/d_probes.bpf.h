@@ -265,15 +265,15 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	struct on_cpu *t;
 	u64 now = 0;
 
-	if (UNTRUSTED(struct task_struct, prev)->bpf_storage) {
-		t = bpf_task_storage_get(&on_cpus, prev, NULL, 0);
+	if (!KERNEL_HAS(TASK_STORAGE) || UNTRUSTED(struct task_struct, prev)->bpf_storage) {
+		t = task_row(&on_cpus, prev);
 		if (t) {
 			now = bpf_ktime_get_ns();
 			t->out_ns = now;
 		}
 	}
-	if (UNTRUSTED(struct task_struct, next)->bpf_storage) {
-		t = bpf_task_storage_get(&on_cpus, next, NULL, 0);
+	if (!KERNEL_HAS(TASK_STORAGE) || UNTRUSTED(struct task_struct, next)->bpf_storage) {
+		t = task_row(&on_cpus, next);
 		if (t && t->out_ns) {
 			if (!now)
 				now = bpf_ktime_get_ns();

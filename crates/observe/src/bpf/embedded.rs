@@ -8,6 +8,7 @@ use miniz_oxide::inflate::decompress_to_vec;
 
 use super::kernel_types::{self, TypeNumber};
 use super::refusal::{keep_messages, refusal};
+use super::refuse::Refusing;
 
 /// An object as the build has written it (`build/main.rs`).
 pub(super) struct Embedded {
@@ -50,6 +51,7 @@ impl Embedded {
             [] => None,
             types => kernel_types::find(&kernel_types::source(), &mut bytes, types, self.numbers)?,
         };
+        Refusing::from_environment().change_helpers(&mut bytes);
         Ok(Unpacked { bytes, types })
     }
 }

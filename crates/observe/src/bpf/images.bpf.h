@@ -93,6 +93,8 @@ static __always_inline void announce(u32 thread)
 	u64 flags = BPF_RB_NO_WAKEUP;
 	struct death death = {.thread = thread};
 
+	if (!KERNEL_HAS(RING_BUFFERS))
+		return;
 	if (!counters.live_threads || bpf_ringbuf_query(&deaths, BPF_RB_AVAIL_DATA) > WAKE_BYTES)
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_output(&deaths, &death, sizeof(death), flags);
@@ -103,5 +105,6 @@ static __always_inline void announce_newcomer(void)
 {
 	struct death nobody = {};
 
-	bpf_ringbuf_output(&deaths, &nobody, sizeof(nobody), BPF_RB_FORCE_WAKEUP);
+	if (KERNEL_HAS(RING_BUFFERS))
+		bpf_ringbuf_output(&deaths, &nobody, sizeof(nobody), BPF_RB_FORCE_WAKEUP);
 }

@@ -44,7 +44,7 @@ static __always_inline u64 worked_on(u64 worker)
 /* What a thread has issued last, in the call that began then. */
 static __always_inline struct issue *issued_last(struct task_struct *task, u64 call_ns)
 {
-	struct issue *issue = bpf_task_storage_get(&ring_issues, task, NULL, 0);
+	struct issue *issue = task_row(&ring_issues, task);
 
 	return issue && issue->call_ns == call_ns ? issue : NULL;
 }

@@ -13,11 +13,13 @@ static __always_inline u32 begin_to_close(struct thread *t, u32 as)
 	return __sync_lock_test_and_set(&t->closed, as);
 }
 
+static const struct thread no_thread;
+
 static __always_inline struct thread *watch(struct task_struct *task, u32 image, u64 now)
 {
 	struct thread *t;
 
-	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = made_task_row(&threads, task, &no_thread);
 	if (!t && !watched(task))
 		lose();
 	if (!t || t->id)
@@ -136,7 +138,7 @@ int adopt(struct bpf_iter__task *ctx)
 			newcomer.sleep = STOPPED;
 	}
 	begin_thread_row(id, image, task);
-	t = bpf_task_storage_get(&threads, task, &newcomer, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = made_task_row(&threads, task, &newcomer);
 	if (t && t->id == id) {
 		count_thread();
 		counters.adopted++;

@@ -15,6 +15,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use iotomy_record::MissingFeature;
 use iotomy_sys::map_batch;
 use libbpf_rs::{
     Iter, Link, Map, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder,
@@ -33,11 +34,15 @@ pub(super) use self::knobs::possible_cpus;
 use self::knobs::{prepare, set_sizes};
 use super::details::{FiringRow, PathKey, PathRow, RingFiringRow, SlowRow, SlowRows};
 use super::embedded::{Embedded, embedded};
+use super::features::{Feature, feature};
+use super::loading::{Purpose, load};
 use super::refusal::{forget_messages, refusal};
+use super::refuse::Refusing;
 use super::ring_programs;
 use super::ring_rows::{
     RingErrorKey, RingHotFile, RingHotRow, RingKey, RingName, RingRequest, RingRow, RingSlot,
 };
+use super::without::{Refused, Without};
 use crate::Selection;
 use crate::filter::{Filter, Sums};
 
@@ -59,15 +64,15 @@ pub(super) enum RowAction {
 pub(crate) struct Session {
     object: Object,
     links: Vec<(String, Link)>,
-    ring: RingBuffer<'static>,
-    doorbell: OwnedFd,
+    /// Tells of threads that ended, if this kernel has such.
+    ring: Option<(RingBuffer<'static>, OwnedFd)>,
     selection: Selection,
-    /// Programs that are not loaded.
-    left_out: Vec<String>,
     /// The end of io_uring's requests that is not observed, once the programs are attached.
     unseen_end: Option<&'static str>,
     /// Whether a call can end the watch.
     can_end: bool,
+    /// What this kernel has refused.
+    without: RefCell<Without>,
 }
 
 thread_local! {
@@ -78,21 +83,34 @@ thread_local! {
 /// The program that closes the books of a thread that ends: the first to be attached, the last to go.
 const LAST_HEARD: &str = "sched_switch";
 
+/// In place of a thread's number: a process is to be adopted.
+pub(super) const NEWCOMER: u32 = 0;
+
 /// Tables that could not be read to their end.
 static UNREAD_TABLES: AtomicU64 = AtomicU64::new(0);
 
 /// The maps that the programs of all objects go on, made before any of these is loaded.
-pub(crate) struct Shared(Object);
+pub(crate) struct Shared {
+    object: Object,
+    /// What is left out of all objects.
+    pub(super) without: Without,
+}
+
+/// Without these no call is counted.
+const NEEDED: [&str; 1] = ["task iterators"];
 
 impl Shared {
     /// Makes them.
     ///
     /// # Errors
     /// The refused call and the kernel's error, in a line.
-    pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
-        let mut open = SHARED.unpack()?.open()?;
-        let object = set_sizes(&mut open, knobs).and_then(|()| open.load());
-        object.map(Self).map_err(|error| refusal("make the shared BPF maps", &error))
+    pub(super) fn load(knobs: &Knobs, without: &Without) -> Result<Self, Refused> {
+        const PURPOSE: Purpose = Purpose { attempt: "make the shared BPF maps", needs: &[] };
+        let unpacked = SHARED.unpack()?;
+        let mut open = unpacked.open()?;
+        set_sizes(&mut open, knobs).map_err(|error| refusal(PURPOSE.attempt, &error))?;
+        let object = load(open, &PURPOSE, without)?;
+        Ok(Self { object, without: without.clone() })
     }
 
     /// Gives an object that is not loaded yet the maps instead of its own.
@@ -100,9 +118,12 @@ impl Shared {
     /// # Errors
     /// As libbpf has them.
     pub(super) fn reuse_maps(&self, open: &mut OpenObject) -> Result<(), libbpf_rs::Error> {
-        let is_shared = |name: &OsStr| self.0.maps().any(|map| map.name() == name);
+        // Constants are each object's own.
+        let is_constant = |name: &OsStr| name.to_string_lossy().starts_with(".rodata");
+        let is_shared =
+            |name: &OsStr| !is_constant(name) && self.object.maps().any(|map| map.name() == name);
         for mut to in open.maps_mut().filter(|to| is_shared(to.name())) {
-            let own = map(&self.0, &to.name().to_string_lossy());
+            let own = map(&self.object, &to.name().to_string_lossy());
             to.reuse_fd(own.as_fd())?;
         }
         Ok(())
@@ -114,18 +135,28 @@ impl Session {
     ///
     /// # Errors
     /// The refused call and the kernel's error, in a line.
-    pub(super) fn load(knobs: &Knobs, shared: Option<&Shared>) -> Result<Self, String> {
-        match Self::load_with(knobs, shared, true) {
+    pub(super) fn load(
+        knobs: &Knobs,
+        shared: Option<&Shared>,
+        without: &Without,
+    ) -> Result<Self, Refused> {
+        match Self::load_with(knobs, shared, without, true) {
             // It has no address for what tells a task's work from an interrupt's.
-            Err(reason) if knobs.keeps_calls() && reason.contains("kernel symbol") => {
-                Self::load_with(knobs, shared, false)
+            Err(refused) if knobs.keeps_calls() && refused.text.contains("kernel symbol") => {
+                Self::load_with(knobs, shared, without, false)
             }
             loaded => loaded,
         }
     }
 
     /// The same; `contexts`: whether it is told in which context a thread is woken.
-    fn load_with(knobs: &Knobs, shared: Option<&Shared>, contexts: bool) -> Result<Self, String> {
+    fn load_with(
+        knobs: &Knobs,
+        shared: Option<&Shared>,
+        without: &Without,
+        contexts: bool,
+    ) -> Result<Self, Refused> {
+        const PURPOSE: Purpose = Purpose { attempt: "load the BPF programs", needs: &NEEDED };
         let details = knobs.by_path || knobs.by_peer || knobs.slowest > 0;
         // Control groups are only in the objects that have more of everything.
         let unpacked = match details || !knobs.selection.cgroups.is_empty() {
@@ -138,35 +169,23 @@ impl Session {
             false => OBJECT.unpack()?,
         };
         let mut open = unpacked.open()?;
-        let left_out = prepare(&mut open, knobs, contexts)
-            .and_then(|left_out| {
-                shared.map_or(Ok(()), |shared| shared.reuse_maps(&mut open)).map(|()| left_out)
-            })
+        prepare(&mut open, knobs, contexts)
+            .and_then(|()| shared.map_or(Ok(()), |shared| shared.reuse_maps(&mut open)))
             .map_err(|error| refusal("set up the BPF maps", &error))?;
-        let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
-        let mut builder = RingBufferBuilder::new();
-        let deaths = map(&object, "deaths");
-        let ring = builder
-            .add(&deaths, |bytes| {
-                let death = Death::read(&mut Fields(bytes));
-                DEAD.with_borrow_mut(|dead| dead.push(death.thread));
-                0
-            })
-            .map(|_| ())
-            .and_then(|()| builder.build())
-            .map_err(|error| refusal("map the BPF ring buffer", &error))?;
-        let doorbell = deaths.as_fd().try_clone_to_owned();
-        let doorbell = doorbell.map_err(|e| format!("cannot keep the BPF ring buffer: {e}"))?;
+        let object = load(open, &PURPOSE, without)?;
+        let ring = match without.lacks(feature("ring buffers")) {
+            true => None,
+            false => Some(ring_of(&object)?),
+        };
         let selection = knobs.selection.clone();
         let session = Self {
             object,
             links: Vec::new(),
             ring,
-            doorbell,
             selection,
-            left_out,
             unseen_end: None,
             can_end: knobs.filter.ends_watch(),
+            without: RefCell::new(without.clone()),
         };
         session.assert_sizes();
         session.fill_selection()?;
@@ -240,7 +259,7 @@ impl Session {
         for is_first in [true, false] {
             for program in self.object.progs_mut() {
                 let name = program.name().to_string_lossy().into_owned();
-                let is_ready = !is_iterator(&name) && !self.left_out.contains(&name);
+                let is_ready = !is_iterator(&name) && program.autoload();
                 if !is_ready || (name == LAST_HEARD) != is_first {
                     continue;
                 }
@@ -365,10 +384,10 @@ impl Session {
     pub(super) fn missed_events(&self) -> u64 {
         let counting = |name: &OsStr| {
             let name = name.to_string_lossy();
-            let is_loaded = !self.left_out.iter().any(|one| *one == name);
-            is_loaded && !name.starts_with("sched_wak") && !is_iterator(&name)
+            !name.starts_with("sched_wak") && !is_iterator(&name)
         };
-        let programs = self.object.progs_mut().filter(|program| counting(program.name()));
+        let programs = self.object.progs_mut().filter(|program| program.autoload());
+        let programs = programs.filter(|program| counting(program.name()));
         let missed = programs.filter_map(|program| {
             let name = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
             let info = std::fs::read_to_string(name).ok()?;
@@ -397,16 +416,58 @@ impl Session {
         visit_rows(&self.object, table, visit);
     }
 
-    /// A descriptor that is readable when many threads have ended, or the last one has.
-    pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
-        self.doorbell.as_fd()
+    /// A descriptor that is readable when many threads have ended, or the last one has. Without it, that has to be
+    /// looked after.
+    pub(super) fn doorbell(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(|(_, doorbell)| doorbell.as_fd())
+    }
+
+    /// Notes that a feature of the kernel was refused after the programs were loaded.
+    pub(super) fn lack(&self, feature: &'static Feature, answer: String) {
+        self.without.borrow_mut().add(feature, answer);
+    }
+
+    pub(super) fn lacks(&self, feature: &Feature) -> bool {
+        self.without.borrow().lacks(feature)
+    }
+
+    /// All that was refused, with the kernel's answers.
+    pub(super) fn refused(&self) -> Vec<(&'static Feature, String)> {
+        self.without.borrow().refused()
+    }
+
+    /// What the record lacks because of that.
+    pub(super) fn missing(&self) -> Vec<MissingFeature> {
+        self.without.borrow().missing()
     }
 
     /// The threads that ended since last asked; not what else user space is woken for.
     pub(super) fn dead_threads(&self) -> Vec<u32> {
-        self.ring.consume_raw();
+        match &self.ring {
+            Some((ring, _)) => _ = ring.consume_raw(),
+            None if self.selection.is_open_ended() => return vec![NEWCOMER],
+            None => {}
+        }
         DEAD.take()
     }
+}
+
+/// The ring that tells of threads that ended, and its descriptor.
+fn ring_of(object: &Object) -> Result<(RingBuffer<'static>, OwnedFd), String> {
+    let mut builder = RingBufferBuilder::new();
+    let deaths = map(object, "deaths");
+    let ring = builder
+        .add(&deaths, |bytes| {
+            let death = Death::read(&mut Fields(bytes));
+            DEAD.with_borrow_mut(|dead| dead.push(death.thread));
+            0
+        })
+        .map(|_| ())
+        .and_then(|()| builder.build())
+        .map_err(|error| refusal("map the BPF ring buffer", &error))?;
+    let doorbell = deaths.as_fd().try_clone_to_owned();
+    let doorbell = doorbell.map_err(|e| format!("cannot keep the BPF ring buffer: {e}"))?;
+    Ok((ring, doorbell))
 }
 
 /// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
@@ -416,9 +477,13 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     mut visit: impl FnMut(Key, Row) -> RowAction,
 ) {
     let table = map(object, table);
-    let visited = map_batch::visit_entries(table.as_fd(), |key, value| {
+    let visit = |key: &[u8], value: &[u8]| {
         visit(Key::read(&mut Fields(key)), Row::read(&mut Fields(value))) == RowAction::Freed
-    });
+    };
+    let visited = match Refusing::from_environment().operation("command", "batch") {
+        None => map_batch::visit_entries(table.as_fd(), visit),
+        Some(_) => map_batch::visit_singly(table.as_fd(), visit),
+    };
     // Rows that could not be read are lost, how many is unknown: one at least.
     if visited.is_err() {
         UNREAD_TABLES.fetch_add(1, Ordering::Relaxed);
@@ -442,6 +507,11 @@ pub(super) fn written(object: &Object, name: &'static str) -> Result<Vec<u8>, St
         Ok(bytes)
     };
     run().map_err(|error| refusal(&format!("run {name}"), &error))
+}
+
+/// Whether the object has a program of this name, loaded.
+pub(super) fn is_loaded(object: &Object, name: &str) -> bool {
+    object.progs_mut().any(|program| program.name() == name && program.autoload())
 }
 
 /// Programs that user space runs, over all tasks.

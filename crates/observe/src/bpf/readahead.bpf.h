@@ -151,8 +151,9 @@ struct scan {
 	u64 hits;
 };
 
-static long scan_chunk(u32 nth, struct scan *scan)
+static long scan_chunk(u32 nth, void *with)
 {
+	struct scan *scan = with;
 	u64 chunk = scan->first / CHUNK + nth, bits, *known, before;
 
 	bits = bits_in(chunk, scan->first, scan->end);
@@ -177,7 +178,7 @@ static __noinline u64 hits(struct inside *x, u64 first, u64 end)
 
 	scan.key.inode = x->read_of.inode;
 	scan.key.device = x->read_of.device;
-	bpf_loop(MOST_CHUNKS, scan_chunk, &scan, 0);
+	repeat(MOST_CHUNKS, scan_chunk, &scan);
 	return scan.hits;
 }
 

@@ -40,7 +40,7 @@ static __always_inline bool in_request_story(struct task_struct *task, struct ch
 static __always_inline void free_buffer(u32 buffer)
 {
 	if (buffer)
-		bpf_map_push_elem(&given_back, &buffer, BPF_ANY);
+		return_buffer(buffer);
 }
 
 /* What is asked of a file, by what io_uring has of it before it looks the file up. */
@@ -137,8 +137,7 @@ static __always_inline int end_request_story(u64 req, s32 result)
 /* The current thread goes on without the request, or without any. */
 static __always_inline int leave_request(u64 req)
 {
-	struct issue *issue =
-		bpf_task_storage_get(&ring_issues, bpf_get_current_task_btf(), NULL, 0);
+	struct issue *issue = task_row(&ring_issues, bpf_get_current_task_btf());
 
 	if (issue && (!req || issue->request == req))
 		issue->request = 0;

@@ -15,8 +15,13 @@ use iotomy_ports::{Look, RunWatch};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, RingBuffer, RingBufferBuilder};
 
 use super::embedded::{Embedded, embedded};
+use super::loading::{Purpose, load};
 use super::object::map;
 use super::refusal::refusal;
+use super::without::Without;
+
+const PURPOSE: Purpose =
+    Purpose { attempt: "load the BPF programs that watch switches", needs: &[] };
 
 static OBJECT: Embedded = embedded!("running");
 
@@ -62,8 +67,7 @@ impl SwitchWatch {
     /// The refused call and the kernel's error, in a line.
     pub fn new() -> Result<Self, String> {
         let unpacked = OBJECT.unpack()?;
-        let object = unpacked.open()?.load();
-        let object = object.map_err(|error| refusal("load the BPF programs", &error))?;
+        let object = load(unpacked.open()?, &PURPOSE, &Without::default())?;
         let (slots, look) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(Shared { object, slots, look, is_over: AtomicBool::new(false) });
         let (tell, is_ready) = channel();

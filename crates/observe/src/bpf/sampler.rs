@@ -9,15 +9,20 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use iotomy_sys::errno;
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, PerfEventOpts, ProgramMut};
 
 use super::companion::{Companion, Images, call_by_number};
 use super::embedded::{Embedded, embedded};
+use super::features::feature;
 use super::layout::{Fields, FileKey, FileName, Wire};
+use super::loading::{Purpose, load};
 use super::object::{RowAction, Session, Shared, iterate, map, visit_rows, written};
 use super::refusal::refusal;
+use super::refuse::Refusing;
 use super::sample_rows::{Inside, SampleCounts, SampleKey, SampleSum};
+use super::without::Refused;
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::{self, KernelSymbols};
 use crate::anatomy::samples::{
@@ -82,7 +87,7 @@ impl Sampler {
 }
 
 impl Companion for Sampler {
-    fn load(&mut self, shared: &Shared) -> Result<(), String> {
+    fn load(&mut self, shared: &Shared) -> Result<(), Refused> {
         self.loaded = Some(Loaded::load(shared, self.asked.user_stacks, self.restricts)?);
         Ok(())
     }
@@ -93,16 +98,33 @@ impl Companion for Sampler {
 
     fn start(&mut self, session: &Session) -> Result<(), String> {
         let Some(loaded) = &mut self.loaded else { return Ok(()) };
-        let (ticker, events) = open_events(self.asked.hz)?;
-        loaded.ticker = ticker;
-        loaded.price_ns = sample_price::price(loaded, session)?;
+        let samples = feature("perf events");
+        let opened = match session.lacks(samples) {
+            true => Err(NoEvents::Refused(String::new())),
+            false => open_events(self.asked.hz),
+        };
+        let events = match opened {
+            Ok((ticker, events)) => {
+                loaded.ticker = ticker;
+                loaded.price_ns = sample_price::price(loaded, session)?;
+                events
+            }
+            Err(NoEvents::TooOften(reason)) => return Err(reason),
+            Err(NoEvents::Refused(reason)) => {
+                session.lack(samples, reason);
+                loaded.price_ns = f64::NAN;
+                Vec::new()
+            }
+        };
         loaded.before = loaded.counted();
         if self.asked.user_stacks {
-            let listener = Listener::begin(&online(), &self.mapped);
-            loaded.listener = Some(
-                listener
-                    .map_err(|error| format!("cannot receive events of new mappings: {error}"))?,
-            );
+            match Listener::begin(&online(), &self.mapped) {
+                Ok(listener) => loaded.listener = Some(listener),
+                Err(error) => {
+                    let reason = format!("events of new mappings: {}", errno::message(&error));
+                    session.lack(feature("events of mappings"), reason);
+                }
+            }
         }
         for event in events {
             loaded.attach_event(event)?;
@@ -117,7 +139,7 @@ impl Companion for Sampler {
         }
     }
 
-    fn finish(&mut self, _: &Session, images: &Images) {
+    fn finish(&mut self, session: &Session, images: &Images) {
         let Some(loaded) = &mut self.loaded else { return };
         let unsettled = iterate(&loaded.object, "wake").is_err();
         loaded.links.clear();
@@ -127,20 +149,25 @@ impl Companion for Sampler {
         let addresses = kernel::addresses(&raw.stacks);
         let mut symbols = loaded.names(&addresses).unwrap_or_default();
         symbols.complete(&addresses);
+        if let (false, true, Err(reason)) =
+            (addresses.is_empty(), symbols.is_empty(), kernel::probe())
+        {
+            session.lack(feature("the kernel's symbols"), reason);
+        }
         self.raw = Some((raw, symbols));
     }
 }
 
 impl Loaded {
-    fn load(shared: &Shared, user_stacks: bool, restricts: bool) -> Result<Self, String> {
+    fn load(shared: &Shared, user_stacks: bool, restricts: bool) -> Result<Self, Refused> {
+        const PURPOSE: Purpose =
+            Purpose { attempt: "load the BPF programs of the samples", needs: &["task iterators"] };
         let unpacked = OBJECT.unpack()?;
         let mut open = unpacked.open()?;
         prepare(&mut open, user_stacks, restricts)
             .and_then(|()| shared.reuse_maps(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
-        let object = open.load();
-        let object =
-            object.map_err(|error| refusal("load the BPF programs of the samples", &error))?;
+        let object = load(open, &PURPOSE, &shared.without)?;
         let loaded = Self {
             object,
             links: Vec::new(),
@@ -254,10 +281,11 @@ impl Loaded {
         Raw {
             event: match self.ticker {
                 Ticker::Cycles => "cycles",
+                Ticker::CpuClock if self.price_ns.is_nan() => "no event",
                 Ticker::CpuClock => "cpu-clock",
             },
             hz,
-            price_ns: self.price_ns,
+            price_ns: if self.price_ns.is_nan() { 0.0 } else { self.price_ns },
             others: counted.others - self.before.others,
             lost: counted.lost - self.before.lost,
             lost_sleeps: counted.lost_sleeps - self.before.lost_sleeps,
@@ -279,9 +307,11 @@ impl Loaded {
         for some in addresses.chunks(rows as usize) {
             let mut values: Vec<u8> = some.iter().flat_map(|one| one.to_ne_bytes()).collect();
             values.resize(rows as usize * size_of::<u64>(), 0);
-            table
-                .update_batch(&keys, &values, rows, MapFlags::ANY, MapFlags::ANY)
-                .map_err(|error| refusal("ask for names of the kernel", &error))?;
+            for (key, value) in keys.chunks_exact(4).zip(values.chunks_exact(size_of::<u64>())) {
+                table
+                    .update(key, value, MapFlags::ANY)
+                    .map_err(|error| refusal("ask for names of the kernel", &error))?;
+            }
             text.extend(written(&self.object, "name_address")?);
         }
         Ok(KernelSymbols::parse(&String::from_utf8_lossy(&text)))
@@ -406,8 +436,11 @@ pub(super) fn attach_event(
 }
 
 /// An event for each CPU, of the processor's cycles where it can count them.
-fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), String> {
+fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), NoEvents> {
     let open = |ticker| -> io::Result<Vec<OwnedFd>> {
+        if let Some(number) = Refusing::from_environment().operation("event", "perf") {
+            return Err(io::Error::from_raw_os_error(number.cast_signed()));
+        }
         online().into_iter().map(|cpu| open_sampler(ticker, Scope::Cpu(cpu), hz)).collect()
     };
     if let Ok(events) = open(Ticker::Cycles) {
@@ -417,14 +450,25 @@ fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), String> {
         let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
         let most = most.ok().and_then(|text| text.trim().parse::<u32>().ok());
         match most.filter(|most| *most < hz) {
-            Some(most) => format!(
+            Some(most) => NoEvents::TooOften(format!(
                 "cannot sample {hz} times a second: the kernel allows {most} \
                  (kernel.perf_event_max_sample_rate)"
-            ),
-            None => format!("cannot open a perf event on each CPU: {error}"),
+            )),
+            None => NoEvents::Refused(format!(
+                "perf_event_open on each CPU: {}",
+                errno::message(&error)
+            )),
         }
     })?;
     Ok((Ticker::CpuClock, events))
+}
+
+/// Why nothing interrupts the CPUs.
+enum NoEvents {
+    /// The user asked for more samples than the kernel allows.
+    TooOften(String),
+    /// The kernel refuses any.
+    Refused(String),
 }
 
 /// The CPUs that run, as `0-3,6` has them.
@@ -453,7 +497,9 @@ mod tests {
     /// They were once 61,000: the loop over a path was verified iteration by iteration.
     #[test]
     fn the_verifier_passes_the_programs_in_few_steps() {
-        match verified::shared().and_then(|shared| Loaded::load(&shared, false, false)) {
+        match verified::shared()
+            .and_then(|shared| Loaded::load(&shared, false, false).map_err(String::from))
+        {
             Ok(loaded) => {
                 let stack = verified::deepest_stack(&loaded.object);
                 assert!((32..=512).contains(&stack), "{stack} bytes of stack");
@@ -468,7 +514,8 @@ mod tests {
     /// watch.
     #[test]
     fn functions_are_named_as_in_the_table_of_the_kernels_symbols() {
-        let loaded = verified::shared().and_then(|shared| Loaded::load(&shared, false, false));
+        let loaded = verified::shared()
+            .and_then(|shared| Loaded::load(&shared, false, false).map_err(String::from));
         let loaded = match kernel::probe().and(loaded) {
             Ok(loaded) => loaded,
             Err(reason) => return skip(Need::Bpf, &reason),

@@ -40,7 +40,7 @@ struct {
 
 static __always_inline s32 stack_of(void *ctx, void *table, void *more, u64 flags)
 {
-	long id = bpf_get_stackid(ctx, table, flags);
+	long id = KERNEL_HAS(STACK_TABLES) ? bpf_get_stackid(ctx, table, flags) : NO_STACK;
 
 	if (id >= 0)
 		return id;
@@ -75,7 +75,8 @@ static __always_inline u64 returns_to(struct task_struct *task)
 	u8 call[6]; /* call rel32 has five bytes, call *disp32(%rip) six */
 	u64 to = 0;
 
-	if (!knobs.user_stacks || !UNTRUSTED(struct task_struct, task)->mm)
+	if (!knobs.user_stacks || !KERNEL_HAS(REGISTERS) ||
+	    !UNTRUSTED(struct task_struct, task)->mm)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (bpf_probe_read_user(&to, sizeof(to), (void *)regs->sp) ||

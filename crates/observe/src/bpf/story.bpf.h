@@ -31,6 +31,12 @@ struct {
 	__type(value, struct plan);
 } plans SEC(".maps");
 
+static __always_inline void return_buffer(u32 buffer)
+{
+	if (KERNEL_HAS(QUEUES))
+		bpf_map_push_elem(&given_back, &buffer, BPF_ANY);
+}
+
 static __always_inline struct story *buffer_at(u32 buffer)
 {
 	u32 at = buffer - 1;
@@ -89,7 +95,7 @@ static __always_inline u32 take_buffer(void)
 {
 	u32 at = 0;
 
-	if (!bpf_map_pop_elem(&given_back, &at))
+	if (KERNEL_HAS(QUEUES) && !bpf_map_pop_elem(&given_back, &at))
 		return at;
 	if (counters.next_buffer >= BUFFERS)
 		return 0;
@@ -205,7 +211,7 @@ static __always_inline void give_back(struct inside *x)
 		return;
 	x->buffer = 0;
 	story->open = 0;
-	bpf_map_push_elem(&given_back, &buffer, BPF_ANY);
+	return_buffer(buffer);
 }
 
 SEC("tp_btf/sched_process_exit")

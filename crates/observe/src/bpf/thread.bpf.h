@@ -7,6 +7,7 @@
 #define IOTOMY_THREAD_BPF_H
 
 #include "fields.bpf.h"
+#include "without.bpf.h"
 
 #define TS_COMPAT 0x0002 /* the task is in a call of the 32-bit kind */
 
@@ -149,9 +150,9 @@ struct {
 /* Most tasks have no storage at all, which a load shows: half the price of the look-up. */
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	return UNTRUSTED(struct task_struct, task)->bpf_storage
-		       ? bpf_task_storage_get(&threads, task, NULL, 0)
-		       : NULL;
+	if (KERNEL_HAS(TASK_STORAGE) && !UNTRUSTED(struct task_struct, task)->bpf_storage)
+		return NULL;
+	return task_row(&threads, task);
 }
 
 #endif

@@ -222,4 +222,13 @@ static __always_inline bool is_error(long ret)
 #include "sched.bpf.h"
 #include "snapshot.bpf.h"
 
+FORGET_TASK
+{
+	forget_row(&threads, task);
+#ifdef WHERE
+	forget_row(&filters, task);
+#endif
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -68,7 +68,7 @@ static __always_inline bool ends_watch(struct thread *t, struct task_struct *tas
 	    slow_floor == -1ULL || !image || descriptor_argument(t) == NOT_KEPT || t->calibrates ||
 	    (is_error(ret) && is_killed(task)))
 		return false;
-	f = bpf_task_storage_get(&filters, task, NULL, 0);
+	f = task_row(&filters, task);
 	if (!f)
 		return false;
 	if (where.sums)
@@ -107,7 +107,7 @@ __noinline int put_firing(const struct slow_call *call, const struct facts *fact
 static __always_inline void end_watch(struct thread *t, struct task_struct *task,
 				      struct pt_regs *regs, u64 now, long ret)
 {
-	struct filter *f = bpf_task_storage_get(&filters, task, NULL, 0);
+	struct filter *f = task_row(&filters, task);
 	struct slow_call *call = whole_call(t, regs, now, ret);
 
 	if (f && call)
@@ -124,7 +124,8 @@ static __always_inline void announce_end(void)
 {
 	struct death nobody = {.thread = WATCH_ENDED};
 
-	bpf_ringbuf_output(&deaths, &nobody, sizeof(nobody), BPF_RB_FORCE_WAKEUP);
+	if (KERNEL_HAS(RING_BUFFERS))
+		bpf_ringbuf_output(&deaths, &nobody, sizeof(nobody), BPF_RB_FORCE_WAKEUP);
 }
 
 #else

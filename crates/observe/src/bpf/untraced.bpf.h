@@ -9,9 +9,11 @@ static __always_inline u16 call_of(struct task_struct *task, long id)
 }
 
 /* Whether the registers of a task can be asked for: since Linux 5.15. */
-#define HAS_REGISTERS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
+#define HAS_REGISTERS             \
+	(KERNEL_HAS(REGISTERS) && \
+	 bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
 
-#define NO_CALL	      -1
+#define NO_CALL -1
 
 /* The call that a task which does not run is inside, or that the current one ends in; or NO_CALL.
  */

@@ -6,8 +6,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use super::embedded::{Embedded, embedded};
+use super::loading::{Purpose, load};
 use super::object::{iterate, map};
 use super::refusal::refusal;
+use super::without::Without;
+
+const PURPOSE: Purpose =
+    Purpose { attempt: "load the BPF programs that count wake-ups", needs: &[] };
 
 static OBJECT: Embedded = embedded!("wakeups");
 
@@ -38,8 +43,7 @@ impl Wakeups {
     /// The refused call and the kernel's error, in a line; or that there was no room for all.
     pub fn of_children() -> Result<Self, String> {
         let unpacked = OBJECT.unpack()?;
-        let object = unpacked.open()?.load();
-        let object = object.map_err(|error| refusal("load the BPF programs", &error))?;
+        let object = load(unpacked.open()?, &PURPOSE, &Without::default())?;
         iterate(&object, "mark")?;
         let mut programs = object.progs_mut();
         let program = programs.find(|one| one.name() == TRACEPOINT).expect("the object has it");

@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use super::books::Books;
 use super::layout::Image;
-use super::object::{RowAction, Session};
+use super::object::{NEWCOMER, RowAction, Session};
 use super::snapshot::NameCache;
 use super::{kernel_now, nanos};
 use crate::interrupts::{Interrupt, Interrupts};
@@ -44,8 +44,8 @@ pub(super) struct WatchLoop<'a> {
     pub(super) began: (Instant, u64),
 }
 
-/// In place of a thread's number: a process is to be adopted.
-const ADOPT: u32 = 0;
+/// Where the kernel does not tell that threads have ended, they are looked after so often.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Rows of ended threads are collected when this many have ended.
 const MANY_DEAD: usize = 256;
@@ -105,7 +105,7 @@ impl<'a> WatchLoop<'a> {
                 }
             }
             dead.extend(session.dead_threads());
-            if dead.remove(&ADOPT) {
+            if dead.remove(&NEWCOMER) {
                 // An error leaves them out: they are found by the next run.
                 let _ = session.adopt_newcomers();
                 books.name_attached(session);
@@ -204,7 +204,7 @@ impl<'a> WatchLoop<'a> {
         deadline: Option<Instant>,
     ) -> Result<WakeReasons, ObserveError> {
         let mut waited = vec![PollFd::new(self.interrupts, PollFlags::IN)];
-        let doorbell = session.map(Session::doorbell);
+        let doorbell = session.and_then(Session::doorbell);
         if let Some(doorbell) = &doorbell {
             waited.push(PollFd::new(doorbell, PollFlags::IN));
         }
@@ -215,7 +215,9 @@ impl<'a> WatchLoop<'a> {
         if for_end {
             waited.extend(self.pidfds.iter().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
         }
-        let until = [deadline, due].into_iter().flatten().min();
+        // What no doorbell tells is looked after.
+        let look = session.filter(|_| doorbell.is_none()).map(|_| Instant::now() + LOOK);
+        let until = [deadline, due, look].into_iter().flatten().min();
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),

@@ -83,13 +83,13 @@ static __always_inline bool is_open(u16 call)
 	return is_in(where.open, call);
 }
 
+static const struct filter no_filter;
+
 static __always_inline struct filter *filter_of(struct task_struct *task)
 {
-	struct filter *f = bpf_task_storage_get(&filters, task, NULL, 0);
+	struct filter *f = task_row(&filters, task);
 
-	if (f)
-		return f;
-	return bpf_task_storage_get(&filters, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return f ? f : made_task_row(&filters, task, &no_filter);
 }
 
 #include "where_names.bpf.h"
@@ -179,7 +179,7 @@ static __always_inline void inherit_image(struct task_struct *parent, struct tas
 
 	if (!(where.uses & USES_IMAGE))
 		return;
-	maker = bpf_task_storage_get(&filters, parent, NULL, 0);
+	maker = task_row(&filters, parent);
 	if (!maker || maker->image != from)
 		return;
 	f = filter_of(child);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{CpuCapacity, Exit, Process, Running, Trace};
+use iotomy_record::{CpuCapacity, Exit, MissingFeature, Process, Running, Trace};
 
 use super::images::{CallSum, Image, Names, label};
 use super::{overhead, rings};
@@ -209,6 +209,12 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     if observer.times_inflated {
         let text = "the observer slowed every call: compare these times only with each other";
         warn(Ink::Yellow, "inflated", text.to_owned());
+    }
+    for MissingFeature { feature, reason, lost } in &observer.missing {
+        let [feature, reason] = [feature, reason].map(|text| page.name(text, 200));
+        let text =
+            format!("the kernel refused {feature} ({reason}); lost: {}", page.name(lost, 200));
+        warn(Ink::Yellow, "missing", text);
     }
     let lost_files = if record.view.files { observer.lost_files } else { 0 };
     let lost = u128::from(observer.lost_events) + u128::from(lost_files);

@@ -52,6 +52,7 @@ impl RingView {
             cpu_capacity: whole.cpu_capacity.map(|one| CpuCapacity { throttled: None, ..one }),
             ended_by: whole.ended_by,
             observer: ObserverUse {
+                missing: whole.observer.missing,
                 end_divided_by_zero: whole.observer.end_divided_by_zero,
                 divided_by_zero: whole.observer.divided_by_zero,
                 startup_ns: whole.observer.startup_ns,

@@ -142,6 +142,7 @@ pub(super) fn note_start(record: &mut Trace, outset: &WatchStart) {
     observer.name = outset.observer.to_owned();
     observer.times_inflated = outset.times_inflated;
     observer.sees_rings = Some(outset.sees_rings);
+    observer.missing = outset.missing.clone();
     [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
     [observer.unwatched_ns_low, observer.unwatched_ns_high] = outset.unwatched_range_ns;
     observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;

@@ -13,8 +13,11 @@ use iotomy_d::{Probe, Problem};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenMapMut, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::super::embedded::{Embedded, Unpacked, embedded};
+use super::super::features::feature;
+use super::super::loading::{FORGETS, Purpose, load};
 use super::super::object::{map, possible_cpus};
 use super::super::refusal::refusal;
+use super::super::without::{Refused, Without, load_without};
 use super::super::{REMEDY, remedy};
 use super::calls::{Known, Machine, Unmatched};
 use super::place::Text;
@@ -23,6 +26,11 @@ use super::watch::MOST_AT_ONCE;
 use super::{Kernel, PROFILE, rows};
 
 static OBJECT: Embedded = embedded!("d");
+
+const PURPOSE: Purpose = Purpose {
+    attempt: "load the D program",
+    needs: &["ring buffers", "bpf_loop", "programs run by a call", "perf events", "attach cookies"],
+};
 
 /// Bytes of `struct set` of `d.h`, and how many clauses one may have.
 const MOST_IN_SET: usize = 62;
@@ -88,7 +96,17 @@ impl<'f> Kernel<'f> {
     }
 
     fn load_for(form: &'f Form, machine: Machine) -> Result<Self, LoadError> {
-        let Compiled { all, unpacked, emitted, sets, machine } = Compiled::of(form, machine)?;
+        let compiled = Compiled::of(form, machine)?;
+        let load = |without: &Without| Self::load_compiled(form, &compiled, without);
+        load_without(load).map(|(loaded, _)| loaded).map_err(LoadError::Refused)
+    }
+
+    fn load_compiled(
+        form: &'f Form,
+        compiled: &Compiled,
+        without: &Without,
+    ) -> Result<Self, Refused> {
+        let Compiled { all, unpacked, emitted, sets, machine } = compiled;
         // What machines count from one on.
         let first = OF_LANGUAGE.len() as u32;
         let moved = |number: u32| if number == 0 { 0 } else { number + first };
@@ -114,17 +132,19 @@ impl<'f> Kernel<'f> {
         };
         let (ticks, profiles) = (timers(&machine.ticks), timers(&machine.profiles));
         let refused = |attempt: &'static str| {
-            move |error: libbpf_rs::Error| LoadError::Refused(refusal(attempt, &error))
+            move |error: libbpf_rs::Error| Refused::from(refusal(attempt, &error))
         };
         let probes: Vec<Probe> = all.iter().map(|one| one.probe.clone()).collect();
-        let mut open = unpacked.open().map_err(LoadError::Refused)?;
-        let sizes =
-            Sizes { form, emitted: &emitted, probes: probes.len(), sets: &sets, points: &points };
+        let mut open = unpacked.open()?;
+        let sizes = Sizes { form, emitted, probes: probes.len(), sets, points: &points };
+        if without.lacks(feature("task storage")) {
+            attached.push(FORGETS);
+        }
         let mut loaded = attached.clone();
         loaded.extend((!profiles.is_empty()).then_some(PROFILE));
         prepare(&mut open, &sizes, &loaded).map_err(refused("set up the BPF maps"))?;
-        let object = open.load().map_err(refused("load the program"))?;
-        fill(&object, &emitted, &probes, &sets).map_err(refused("fill the BPF maps"))?;
+        let object = load(open, &PURPOSE, without)?;
+        fill(&object, emitted, &probes, sets).map_err(refused("fill the BPF maps"))?;
         fill_calls(&object, &calls).map_err(refused("fill the BPF maps"))?;
         let queue = Rc::new(RefCell::new(VecDeque::new()));
         let ring = ring_of(&object, &queue).map_err(refused("map the BPF ring buffer"))?;

@@ -117,13 +117,12 @@ fn most_rows(table: &str, knobs: &Knobs) -> u32 {
     knobs.rows.min(most).max(1)
 }
 
-/// Sets what is fixed before loading; returns the programs that will not be loaded.
+/// Sets what is fixed before loading, and which programs will not be loaded.
 pub(super) fn prepare(
     open: &mut OpenObject,
     knobs: &Knobs,
     contexts: bool,
-) -> Result<Vec<String>, libbpf_rs::Error> {
-    let mut left_out = Vec::new();
+) -> Result<(), libbpf_rs::Error> {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let is_wanted = match &*name {
@@ -135,7 +134,6 @@ pub(super) fn prepare(
         };
         if !is_wanted {
             program.set_autoload(false);
-            left_out.push(name);
         }
     }
     for mut map in open.maps_mut() {
@@ -156,7 +154,7 @@ pub(super) fn prepare(
             set(&mut map, &condition::knobs(&knobs.filter, knobs.has_companions));
         }
     }
-    Ok(left_out)
+    Ok(())
 }
 
 /// Sets the sizes of the tables in an object of maps alone, as those of the trace have them.

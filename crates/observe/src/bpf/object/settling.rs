@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::{Fields, LAST_HEARD, Session, UNREAD_TABLES, iterate, map, refusal};
+use super::{Fields, LAST_HEARD, Session, UNREAD_TABLES, is_loaded, iterate, map, refusal};
 use crate::bpf::kernel_now;
 
 /// How long the last switches of threads that have ended are waited for: many turns of a CPU that
@@ -106,7 +106,7 @@ impl Ending for Session {
     }
 
     fn measure_connections(&mut self) {
-        let is_loaded = self.has_details() && !self.left_out.iter().any(|one| one == MEASURE);
+        let is_loaded = is_loaded(&self.object, MEASURE);
         if is_loaded && iterate(&self.object, MEASURE).is_err() {
             UNREAD_TABLES.fetch_add(1, Ordering::Relaxed);
         }
@@ -137,7 +137,7 @@ impl Ending for Session {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Knobs;
+    use super::super::{Knobs, Without};
     use super::*;
     use iotomy_needs::{Need, skip};
 
@@ -292,7 +292,10 @@ mod tests {
             selection: crate::Selection::default(),
         };
         let attached = |mut session: Session| session.attach().map(|()| session);
-        let mut session = match Session::load(&knobs, None).and_then(attached) {
+        let mut session = match Session::load(&knobs, None, &Without::default())
+            .map_err(String::from)
+            .and_then(attached)
+        {
             Ok(session) => session,
             Err(reason) => return skip(Need::Bpf, &reason),
         };

@@ -9,7 +9,7 @@ use libbpf_rs::libbpf_sys::bpf_insn;
 use tempfile::NamedTempFile;
 
 use super::super::kernel_types::CHOSEN;
-use super::{Knobs, Session, Shared};
+use super::{Knobs, Session, Shared, Without};
 use crate::Selection;
 use iotomy_host::Cgroup;
 use iotomy_needs::{Need, skip};
@@ -106,7 +106,7 @@ fn own_stack(body: &[bpf_insn]) -> u32 {
 
 /// The maps of such a session.
 pub(in crate::bpf) fn shared() -> Result<Shared, String> {
-    Shared::load(&knobs(false, crate::Filter::default())?)
+    Ok(Shared::load(&knobs(false, crate::Filter::default())?, &Without::default())?)
 }
 
 /// A session with everything that can be requested, but for the details of calls.
@@ -119,7 +119,7 @@ fn session_of(
     filter: crate::Filter,
     shared: Option<&Shared>,
 ) -> Result<Session, String> {
-    Session::load(&knobs(details, filter)?, shared)
+    Ok(Session::load(&knobs(details, filter)?, shared, &Without::default())?)
 }
 
 fn knobs(details: bool, filter: crate::Filter) -> Result<Knobs, String> {

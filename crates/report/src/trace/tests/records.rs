@@ -101,6 +101,7 @@ pub(super) fn empty() -> Trace {
         exit: None,
         machine: Machine::default(),
         observer: ObserverUse {
+            missing: Vec::new(),
             name: "bpf".into(),
             cost_ns_per_call: 210.4,
             cost_ns_low: 160.2,
