@@ -23,7 +23,7 @@ const VERBS: [(&str, &[&str]); 5] = [
     ("trace -q --observer bpf --files --peers --paths --slowest 2 --json -", &["trace_details"]),
     ("trace -q --observer bpf --where bytes>0 --json -", &["trace_where"]),
     ("anatomy -q --json -", &["shared", "trace", "anatomy", "block"]),
-    ("anatomy -q --user-stacks --story 1 --json -", &["anatomy", "block"]),
+    ("anatomy -q --user-stacks --story=1 --json -", &["anatomy", "block"]),
 ];
 
 /// Without these, a verb that needs BPF cannot do its work.
