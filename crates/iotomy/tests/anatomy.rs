@@ -9,7 +9,7 @@ use std::process::Output;
 use iotomy_record::{Anatomy, DissectedCall, StackKind, store};
 use support::sampling::fast_rate;
 use support::volume::Volume;
-use support::{Need, anatomy, doubled_until, has, iotomy, root, skip};
+use support::{BackgroundProcess, Need, anatomy, doubled_until, has, iotomy, root, skip};
 use tempfile::TempDir;
 
 /// An anatomy of a command that ran in its folder; its record adds up.
@@ -226,16 +226,16 @@ fn a_running_process_is_dissected_until_the_time_is_up() {
     if !anatomy() || !has("perl") {
         return;
     }
-    let mut busy = support::bare("perl", &["-e", "1 while 1"]).spawn().unwrap();
-    let pid = busy.id().to_string();
+    // Ends with the test, however that ends.
+    let (busy, _) = BackgroundProcess::ready(&["perl", "-e", "$| = 1; print qq(on\\n); 1 while 1"]);
+    let pid = busy.pid().to_string();
     let watch = |halves: u32| {
         let seconds = f64::from(halves) / 2.0;
         let words = ["anatomy", "--json", "-", "-q", "-d", &seconds.to_string(), "-p", &pid];
         store::parse_anatomy(&iotomy(&words).output().unwrap().stdout).unwrap()
     };
     let record = doubled_until(1, |record: &Anatomy| record.sampling.samples > 0, watch);
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    drop(busy);
     adds_up(&record);
     let layers = layers(&record, |row| row.syscall.is_none());
     assert!(layers.contains_key("program"), "{layers:?}");

@@ -46,8 +46,9 @@ static __always_inline u64 user_word(u64 at, bool is_i386)
 	return word;
 }
 
-/* The room for a message, whose header is there. */
-static __always_inline u64 room_of(u64 header, bool is_i386)
+/* The room for a message, whose header is there. Not static, as those below: so the verifier looks
+ * at it once. */
+__noinline u64 room_of_message(u64 header, bool is_i386)
 {
 	u64 parts = user_word(header + (is_i386 ? 8 : 16), is_i386), room = 0;
 	u64 count = user_word(header + (is_i386 ? 12 : 24), is_i386);
@@ -63,40 +64,24 @@ static __always_inline u64 room_of(u64 header, bool is_i386)
 	return room;
 }
 
+/* Adds one of the messages, or says 1 where there is none. */
+__noinline int add_one(struct messages *m, u32 turn)
+{
+	u32 bytes = 0;
+	u64 at, room;
+
+	if (!m || turn >= m->count)
+		return 1;
+	at = m->at + turn * (m->is_i386 ? 32 : 64);
+	bpf_probe_read_user(&bytes, sizeof(bytes), (void *)(at + (m->is_i386 ? 28 : 56)));
+	room = m->is_cut ? room_of_message(at, m->is_i386) : bytes;
+	m->bytes += bytes < room ? bytes : room;
+	return 0;
+}
+
 static long add_message(u32 turn, void *with)
 {
-	struct messages *m = with;
-	u64 at = m->at + turn * (m->is_i386 ? 32 : 64), room;
-	u32 bytes = 0;
-
-	if (turn >= m->count)
-		return 1;
-	bpf_probe_read_user(&bytes, sizeof(bytes), (void *)(at + (m->is_i386 ? 28 : 56)));
-	if (m->is_cut) {
-		room = room_of(at, m->is_i386);
-		m->bytes += bytes < room ? bytes : room;
-	} else {
-		m->bytes += bytes;
-	}
-	return 0;
-}
-
-/* Not static: so the verifier looks at it once. */
-__noinline int add_messages(struct messages *m)
-{
-	struct messages walked; /* loops want theirs on the stack */
-
-	if (!m)
-		return 0;
-	walked = *m;
-	repeat(MOST_MESSAGES, add_message, &walked);
-	m->bytes = walked.bytes;
-	return 0;
-}
-
-__noinline u64 room_of_message(u64 header, bool is_i386)
-{
-	return room_of(header, is_i386);
+	return add_one(with, turn) ? 1 : 0; /* what a turn of bpf_loop() may say */
 }
 
 static __always_inline long at_most(long ret, u64 room)
@@ -167,14 +152,10 @@ __noinline long other_bytes(u64 number, u64 regs, long ret)
 		if (flags & MSG_PEEK)
 			return 0;
 		messages.is_cut = flags & MSG_TRUNC;
-		messages.at = argument_behind(regs, call, 1);
-		add_messages(&messages);
-		return messages.bytes;
+		break;
 	case NR_SENDMMSG:
 	case NR_SENDMMSG_I386:
-		messages.at = argument_behind(regs, call, 1);
-		add_messages(&messages);
-		return messages.bytes;
+		break;
 	case NR_GETXATTR ... NR_GETXATTR + 2:
 	case NR_GETXATTR_I386 ... NR_GETXATTR_I386 + 2:
 		return argument_behind(regs, call, 3) ? ret : 0;
@@ -184,8 +165,12 @@ __noinline long other_bytes(u64 number, u64 regs, long ret)
 	case NR_MSGRCV:
 	case NR_MSGRCV_I386:
 		return argument_behind(regs, call, 4) & MSG_COPY ? 0 : ret;
+	default:
+		return ret;
 	}
-	return ret;
+	messages.at = argument_behind(regs, call, 1);
+	repeat(MOST_MESSAGES, add_message, &messages);
+	return messages.bytes;
 }
 
 /* The same of a request of io_uring that receives: IORING_OP_RECVMSG, IORING_OP_RECV. */

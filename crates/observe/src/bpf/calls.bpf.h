@@ -333,7 +333,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = watched(task);
-	bool counts, ends = false;
+	bool counts, refused, ends = false;
 	long bytes;
 	u64 now;
 
@@ -349,30 +349,28 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		come_back_unseen(t, task, now);
 	if (t->in_call && restores_registers(t->call))
 		ret = 0;
-	bytes = moved_bytes(t->call, regs, ret);
-	counts = !t->in_call || holds(t, task, regs, now, ret, bytes);
-	if (t->in_call && counts)
-		ends = ends_watch(t, task, ret);
-	if (counts && !ends && bytes == ret && !path_arguments(t) && !makes_connection(t->call) &&
-	    !is_over(now) && count_usual(t, now, ret)) {
-		end_verdict(t, true);
-		group(t);
-		return 0;
-	}
-	if (!t->in_call) {
+	/* A return without an entry: of a call that was refused, or of none. */
+	refused = !t->in_call;
+	if (refused) {
 		if (!begin_refused(t, task, regs, ret, now))
 			return 0;
 		note_facts(t, task, regs);
-		bytes = moved_bytes(t->call, regs, ret);
-		counts = holds(t, task, regs, now, ret, bytes);
-		if (counts)
-			ends = ends_watch(t, task, ret);
+	}
+	bytes = moved_bytes(t->call, regs, ret);
+	counts = holds(t, task, regs, now, ret, bytes);
+	if (counts)
+		ends = ends_watch(t, task, ret);
+	if (counts && !ends && !refused && bytes == ret && !path_arguments(t) &&
+	    !makes_connection(t->call) && !is_over(now) && count_usual(t, now, ret)) {
+		end_verdict(t, true);
+		group(t);
+		return 0;
 	}
 	if (is_error(ret) && is_killed(task))
 		return 0; /* the program never sees it: the call is open until the thread's end */
 	end_verdict(t, counts);
 	if (ends)
-		end_watch(t, task, regs, now, ret);
+		end_watch(t, task, regs, now, ret, bytes);
 	if (is_over(now))
 		return 0;
 	if (!counts)
@@ -380,7 +378,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	group(t);
 	count_paths(t, regs, now, ret);
 	count_connections(t, regs, now, ret);
-	note_slow(t, regs, now, ret);
+	note_slow(t, regs, now, ret, bytes);
 	count_long(t, now, ret, bytes);
 	if (ends)
 		announce_end();

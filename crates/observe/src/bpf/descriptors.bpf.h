@@ -88,9 +88,10 @@ static __always_inline u64 wide_argument(struct pt_regs *regs, u16 call, u32 at)
 
 /*
  * The name of a file, as a number: the entry of a directory at this address stays the same when it
- * is renamed, while its name, or the directory that it is in, becomes another one.
+ * is renamed, while its name, or the directory that it is in, becomes another one. Not static: the
+ * stack of who asks has no room for its words.
  */
-static __always_inline u64 name_number(u64 dentry)
+__noinline u64 name_number(u64 dentry)
 {
 	const u64 odd = 0x9e3779b97f4a7c15;
 	struct dentry *at = (void *)dentry;

@@ -187,7 +187,7 @@ static __always_inline u64 wall_of_call(struct thread *t, u64 now)
 
 /* The call that is about to be counted, whole; or NULL. */
 static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_regs *regs, u64 now,
-						    long ret)
+						    long ret, long bytes)
 {
 	struct slow_call *slow;
 	struct given of = {};
@@ -215,7 +215,7 @@ static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_
 	if (!slow->image)
 		return NULL;
 	slow->ret = ret;
-	slow->bytes = moved_bytes(t->call, regs, ret);
+	slow->bytes = bytes;
 	for (u32 i = 0; i < 6; i++)
 		slow->args[i] = wide_argument(regs, t->call, i);
 	how = paths_of_call(t);
@@ -227,13 +227,14 @@ static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_
 }
 
 /* The call that is about to be counted, if it is one of the slowest so far. */
-static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret)
+static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret,
+				      long bytes)
 {
 	struct slow_call *slow;
 
 	if (!is_slow(wall_of_call(t, now)) || !wants(t, t->call))
 		return;
-	slow = whole_call(t, regs, now, ret);
+	slow = whole_call(t, regs, now, ret, bytes);
 	if (slow)
 		put_slow(slow);
 }
@@ -245,7 +246,8 @@ static __always_inline bool is_slow(u64 wall_ns)
 	return false;
 }
 
-static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret)
+static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret,
+				      long bytes)
 {
 }
 

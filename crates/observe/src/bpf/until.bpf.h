@@ -105,10 +105,10 @@ __noinline int put_firing(const struct slow_call *call, const struct facts *fact
 
 /* Ends the watch. The call itself is still to be counted. */
 static __always_inline void end_watch(struct thread *t, struct task_struct *task,
-				      struct pt_regs *regs, u64 now, long ret)
+				      struct pt_regs *regs, u64 now, long ret, long bytes)
 {
 	struct filter *f = task_row(&filters, task);
-	struct slow_call *call = whole_call(t, regs, now, ret);
+	struct slow_call *call = whole_call(t, regs, now, ret, bytes);
 
 	if (f && call)
 		put_firing(call, &f->facts);
@@ -136,7 +136,7 @@ static __always_inline bool ends_watch(struct thread *t, struct task_struct *tas
 }
 
 static __always_inline void end_watch(struct thread *t, struct task_struct *task,
-				      struct pt_regs *regs, u64 now, long ret)
+				      struct pt_regs *regs, u64 now, long ret, long bytes)
 {
 }
 
