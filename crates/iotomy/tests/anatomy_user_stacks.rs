@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use iotomy_record::{Anatomy, Race, Stack, StackKind, store};
-use support::{Need, bare, doubled_until, has, iotomy, skip};
+use support::{BackgroundProcess, Need, bare, doubled_until, has, iotomy, skip};
 use tempfile::TempDir;
 
 /// `outer` calls `middle`, and that `inner`, `frameless` or `pushing`, which make the call: getppid so many
@@ -235,9 +235,11 @@ fn without_frame_pointers_that_is_said_and_what_to_do() {
 fn a_running_process_is_told_of_by_what_it_has_mapped() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(&folder, &FRAMES) else { return };
-    let mut running =
-        std::process::Command::new(&program).args([NANOSLEEP, "1000000"]).spawn().unwrap();
-    let pid = running.id().to_string();
+    // Ends with the test, however that ends.
+    let script = r#"echo on; exec "$0" "$@""#;
+    let words = ["sh", "-c", script, program.to_str().unwrap(), NANOSLEEP, "1000000"];
+    let (running, _) = BackgroundProcess::ready(&words);
+    let pid = running.pid().to_string();
     let watch = |halves: u32| {
         let seconds = (f64::from(halves) / 2.0).to_string();
         let words = ["anatomy", "--user-stacks", "--json", "-", "-q", "-d", &seconds, "-p", &pid];
@@ -247,8 +249,7 @@ fn a_running_process_is_told_of_by_what_it_has_mapped() {
     };
     let has_slept = |record: &Anatomy| !chains(record, "nanosleep", StackKind::Blocked).is_empty();
     let record = doubled_until(1, has_slept, watch);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    drop(running);
     let found = chains(&record, "nanosleep", StackKind::Blocked);
     assert!(found.iter().any(|stack| ends_with(stack, &FRAMED)), "{found:?}");
 }
