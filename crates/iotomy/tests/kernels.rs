@@ -191,7 +191,7 @@ fn d_counts_the_same_or_names_what_it_needs() {
     }
     for (refused, name) in [
         ("map=27:EPERM", "ring buffers: EPERM"),
-        ("section=syscall:EINVAL", "fire_probe (syscall): EINVAL"),
+        ("section=syscall:EINVAL", "find_self (syscall): EINVAL"),
         ("section=tp_btf/sys_exit:EPERM", "sys_exit (tp_btf/sys_exit): EPERM"),
     ] {
         let run = run(refused);

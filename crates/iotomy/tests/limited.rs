@@ -48,6 +48,10 @@ fn folder() -> tempfile::TempDir {
     }
     let open = ["-R", "a+rwX", folder.path().to_str().unwrap()];
     assert!(bare("chmod", &open).status().unwrap().success());
+    // In which nobody else may rename what is somebody's.
+    let sticky = ["+t", folder.path().to_str().unwrap()];
+    assert!(bare("chmod", &sticky).status().unwrap().success());
+    std::fs::create_dir(folder.path().join("home")).unwrap();
     folder
 }
 
@@ -56,8 +60,10 @@ fn command_under(folder: &Path, limit: &str, way: &[&str], verb: &str) -> Comman
     let script = format!("ulimit -c 0; ulimit {limit} || exit 99; exec \"$@\"");
     let mut command: Command = bare("timeout", &["-k", "10", "50"]);
     command.args(way).args(["sh", "-c", &script, "sh", IOTOMY]).args(verb.split(' '));
+    // Not where everybody may write: what is kept there would not be trusted.
+    let home = folder.join("home");
     for kind in ["STATE", "CACHE", "DATA"] {
-        command.env(format!("XDG_{kind}_HOME"), folder);
+        command.env(format!("XDG_{kind}_HOME"), &home);
     }
     command.env("IOTOMY_HISTORY", "never").env_remove("RUST_BACKTRACE").current_dir(folder);
     command

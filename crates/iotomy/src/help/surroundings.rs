@@ -26,6 +26,12 @@ pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
         is_of: |_, verb| has(verb, "save"),
     },
     EnvironmentFact {
+        name: "IOTOMY_REFUSE",
+        says: "For tests: parts of the BPF programs that are refused as a kernel would refuse them \
+               (docs/kernels.md).",
+        is_of: |name, _| ["trace", "anatomy", "d"].contains(&name),
+    },
+    EnvironmentFact {
         name: "IOTOMY_PAGER, PAGER",
         says: "The first of them that is set is the pager, with its options, of what is longer than the \
                terminal; if it is empty or `cat`, there is none. Without either it is less(1).",

@@ -17,6 +17,7 @@ use memchr::memmem;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::btf::{Btf, essential, kind, word};
+use super::refusal::answer;
 
 const FOLDER: &str = "/sys/kernel/btf";
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
@@ -67,7 +68,7 @@ pub(super) fn find(
     numbers: &[TypeNumber],
 ) -> Result<Option<File>, String> {
     let bytes = fs::read(kernel).map_err(|error| {
-        format!("cannot read the kernel's types, {}: {error}", kernel.display())
+        format!("cannot read the kernel's types, {}: {}", kernel.display(), answer(&error))
     })?;
     let unknown = || format!("cannot read the kernel's types, {}: their format", kernel.display());
     let types = Btf::parse(&bytes).ok_or_else(unknown)?;
@@ -92,7 +93,8 @@ pub(super) fn find(
         file.write_all(&Subset::of(&types, &roots))?;
         Ok(file)
     };
-    file().map(Some).map_err(|error| format!("cannot write the types that libbpf needs: {error}"))
+    let cannot = |error| format!("cannot write the types that libbpf needs: {}", answer(&error));
+    file().map(Some).map_err(cannot)
 }
 
 /// Whether a loaded module has a type of one of these names.

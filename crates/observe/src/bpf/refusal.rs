@@ -119,6 +119,14 @@ pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
 /// The text for EMFILE: libbpf has it only in the text of the error or of its log.
 pub(super) const NO_DESCRIPTORS: &str = "too many open files (EMFILE)";
 
+/// The kernel's answer to a call of this process's own, in the words for which there is a [`remedy`].
+pub(super) fn answer(error: &std::io::Error) -> String {
+    match error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        true => NO_DESCRIPTORS.to_owned(),
+        false => error.to_string(),
+    }
+}
+
 fn lacks_descriptors(error: &str, log: &[String]) -> bool {
     let number = format!("os error {}", rustix::io::Errno::MFILE.raw_os_error());
     let texts = log.iter().map(String::as_str).chain([error]);

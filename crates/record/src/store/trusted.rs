@@ -87,12 +87,14 @@ pub fn trusted_folder(path: &Path) -> io::Result<PathBuf> {
     let mut folder = loop {
         match there.canonicalize() {
             Err(error) if is_absent(&error) => {
-                match (there.parent(), there.file_name()) {
-                    // A link that leads nowhere would be followed when the directory is made.
-                    (Some(above), Some(name)) if there.symlink_metadata().is_err() => {
+                match (there.symlink_metadata(), there.parent(), there.file_name()) {
+                    // It was made a moment ago.
+                    (Ok(facts), ..) if !facts.is_symlink() => {}
+                    (Err(_), Some(above), Some(name)) => {
                         absent.push(name.to_owned());
                         there = above;
                     }
+                    // A link that leads nowhere would be followed when the directory is made.
                     _ => return Err(error),
                 }
             }
