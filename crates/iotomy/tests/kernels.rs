@@ -8,8 +8,10 @@ use std::process::{Command, Output};
 
 use iotomy_needs::guide;
 use iotomy_observe::FEATURES;
+use iotomy_record::store::load_trace;
 use iotomy_record::{MissingFeature, Trace};
-use support::{Need, bare, bpf, iotomy, root, skip};
+use support::sessions::{Session, tools};
+use support::{IOTOMY, Need, bare, bpf, iotomy, root, skip};
 
 const REFUSE: &str = "IOTOMY_REFUSE";
 
@@ -174,6 +176,49 @@ fn intervals_have_the_same_counts_without_ring_buffers_task_storage_or_batches()
 }
 
 #[test]
+fn the_live_view_has_the_same_counts_without_what_may_be_refused() {
+    if !bpf() || !root() || !tools() {
+        return;
+    }
+    const COMMAND: &str = r#"perl -e 'syswrite STDERR, q(.) for 1 .. 23; 1 until -e "go"'"#;
+    for refused in ["map=27:EPERM", "map=29:EPERM", "command=batch:EPERM", "helper=181:EINVAL"] {
+        let session = Session::start(&format!(
+            "{REFUSE}={refused} {IOTOMY} trace --live --observer bpf --json record {COMMAND}"
+        ));
+        session.until_shown("write");
+        std::fs::write(session.file("go"), "").unwrap();
+        let record = session.file("record");
+        let record = session.until("the record is written", || load_trace(&record).ok());
+        session.end(0);
+        let writes = record.calls.iter().filter(|call| call.syscall == "write");
+        assert_eq!(writes.map(|call| call.calls).sum::<u64>(), 23, "{refused}");
+    }
+}
+
+#[test]
+fn a_race_draws_its_flames_without_what_may_be_refused_and_names_it() {
+    if !bpf() || !root() {
+        return;
+    }
+    for (refused, feature) in [
+        ("section=perf_event:EPERM", "perf events"),
+        ("map=7:EINVAL", "tables of stacks"),
+        ("helper=180:EINVAL", "bpf_find_vma"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut race = iotomy(&["race", "-r", "2", "--flame", "flames.svg"]);
+        race.args(["sleep 0.01", "sleep 0.02"]).current_dir(folder.path());
+        let run = race.env(REFUSE, refused).output().unwrap();
+        assert!(run.status.success(), "{refused}: {run:?}");
+        let picture = std::fs::read(folder.path().join("flames.svg")).unwrap();
+        assert!(String::from_utf8_lossy(&picture).contains("</svg>"), "{refused}");
+        let report = String::from_utf8_lossy(&run.stdout);
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains(&format!("the kernel refused {feature} (")), "{report}");
+    }
+}
+
+#[test]
 fn d_counts_the_same_or_names_what_it_needs() {
     if !bpf() || !root() {
         return;
@@ -202,7 +247,7 @@ fn d_counts_the_same_or_names_what_it_needs() {
 /// A watch where `script` has changed the machine for it alone.
 fn inside(script: &str, words: &[&str]) -> Output {
     let script = format!("{script}\nexec \"$0\" \"$@\"");
-    let mut command: Command = bare("unshare", &["--mount", "sh", "-c", &script, support::IOTOMY]);
+    let mut command: Command = bare("unshare", &["--mount", "sh", "-c", &script, IOTOMY]);
     command.args(words).args(SUBJECT).output().unwrap()
 }
 
@@ -241,8 +286,7 @@ fn hidden_addresses_and_a_missing_cap_syslog_cost_anatomy_no_layer() {
     };
     let words =
         ["anatomy", "-q", "--json", "-", "--", "sh", "-c", "for i in 1 2 3; do sleep 0.01; done"];
-    let mut bounded =
-        bare("setpriv", &["--inh-caps=-syslog", "--bounding-set=-syslog", support::IOTOMY]);
+    let mut bounded = bare("setpriv", &["--inh-caps=-syslog", "--bounding-set=-syslog", IOTOMY]);
     assert_eq!(names(bounded.args(words)), 0);
 }
 

@@ -12,6 +12,7 @@ use iotomy_record::{Attribution, Metric, Race, RaceVerdict, Verdict};
 
 use crate::anatomy::{self, SampleWarning};
 use crate::page::{Ink, Page};
+use crate::trace::{Warning, refusals};
 use crate::{Style, findings};
 pub(crate) use section::section;
 
@@ -59,19 +60,38 @@ fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
         })
 }
 
-/// The limitations of the samples for the flame graph, per contender.
-fn doubts(page: &Page<'_>, record: &Race) -> Vec<(SampleWarning, String)> {
+/// A limitation of the traced or the sampled run of a contender.
+struct Doubt {
+    ink: Ink,
+    /// For the text.
+    word: &'static str,
+    /// For a page, where it stands alone.
+    says: &'static str,
+    text: String,
+}
+
+/// What the machine refused to the observers of the traced runs, and the limitations of the samples for the flame graph,
+/// per contender.
+fn doubts(page: &Page<'_>, record: &Race) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = Vec::new();
+    for trace in record.contenders.iter().filter_map(|one| one.trace.as_ref()) {
+        for Warning { ink, word, text } in refusals(page, &trace.observer) {
+            let text = format!("of the traced runs: {text}");
+            if doubts.iter().all(|doubt| doubt.text != text) {
+                doubts.push(Doubt { ink, word, says: word, text });
+            }
+        }
+    }
     let sampled = record.contenders.iter().filter_map(|one| Some((one, one.sampled.as_ref()?)));
-    sampled
-        .flat_map(|(one, found)| {
-            let label = page.name(&one.label, 20);
-            let doubts = anatomy::doubts(&found.sampling, &found.calls).into_iter();
-            doubts.map(move |doubt| {
-                let text = format!("of {label}, for the flame graph: {}", doubt.text);
-                (doubt, text)
-            })
+    doubts.extend(sampled.flat_map(|(one, found)| {
+        let label = page.name(&one.label, 20);
+        let doubts = anatomy::doubts(&found.sampling, &found.calls).into_iter();
+        doubts.map(move |SampleWarning { ink, word, says, text }| {
+            let text = format!("of {label}, for the flame graph: {text}");
+            Doubt { ink, word, says, text }
         })
-        .collect()
+    }));
+    doubts
 }
 
 fn print_doubts(page: &mut Page<'_>, record: &Race) {
@@ -79,9 +99,9 @@ fn print_doubts(page: &mut Page<'_>, record: &Race) {
     if !doubts.is_empty() {
         page.blank();
     }
-    for (doubt, text) in doubts {
+    for doubt in doubts {
         let word = format!("{}  ", doubt.word);
-        page.wrapped(&[(Ink::Plain, "  "), (doubt.ink, &word)], Ink::Plain, &text);
+        page.wrapped(&[(Ink::Plain, "  "), (doubt.ink, &word)], Ink::Plain, &doubt.text);
     }
 }
 

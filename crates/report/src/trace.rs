@@ -27,6 +27,7 @@ use crate::{Style, findings};
 pub use brief::trace_brief;
 pub(crate) use brief::{ROWS as BRIEF_ROWS, brief};
 pub(crate) use charts::{capital, side_by_side};
+pub(crate) use headline::{Warning, refusals};
 pub(crate) use images::CallSum;
 use images::Image;
 pub(crate) use section::{facts, results, section, title};

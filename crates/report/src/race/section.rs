@@ -59,7 +59,7 @@ fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
             .map(|said| Answer::new(tone(said.ink), said.answer, said.rest)),
     );
     let doubts = doubts(page, record).into_iter();
-    answers.extend(doubts.map(|(one, text)| Answer::new(tone(one.ink), one.says, text)));
+    answers.extend(doubts.map(|one| Answer::new(tone(one.ink), one.says, one.text)));
     answers
 }
 

@@ -330,3 +330,23 @@ proptest! {
         looks::is_inert(&store::Record::Race(Box::new(record)));
     }
 }
+
+#[test]
+fn refusals_to_the_observers_of_the_traced_runs_are_named_once() {
+    let mut race = dd_and_cat();
+    let missing = MissingFeature {
+        feature: "perf events".into(),
+        reason: "EPERM".into(),
+        lost: "samples".into(),
+    };
+    let mut trace = crate::trace::tests::records::dd();
+    trace.observer.missing = vec![missing];
+    for one in &mut race.contenders {
+        one.trace = Some(trace.clone());
+    }
+    race.contenders[1].trace.as_mut().unwrap().observer.fallback = Some("no BTF".into());
+    let text = super::race(&race, &Style { width: 200, ..Style::default() });
+    let line = "of the traced runs: the kernel refused perf events (EPERM); lost: samples";
+    assert_eq!(text.matches(line).count(), 1, "{text}");
+    assert!(text.contains("of the traced runs: watched by bpf, because of no BTF"), "{text}");
+}

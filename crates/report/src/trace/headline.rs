@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{CpuCapacity, Exit, MissingFeature, Process, Running, Trace};
+use iotomy_record::{CpuCapacity, Exit, ObserverUse, Process, Running, Trace};
 
 use super::images::{CallSum, Image, Names, label};
 use super::{overhead, rings};
@@ -181,22 +181,33 @@ fn cpus_used(record: &Trace) -> Option<f64> {
 }
 
 /// A limitation of the numbers, or a process that runs on unwatched.
-pub(super) struct Warning {
-    pub(super) ink: Ink,
-    pub(super) word: &'static str,
-    pub(super) text: String,
+pub(crate) struct Warning {
+    pub(crate) ink: Ink,
+    pub(crate) word: &'static str,
+    pub(crate) text: String,
+}
+
+/// What the machine refused to the observer, and what the record lacks because of that.
+pub(crate) fn refusals(page: &Page<'_>, observer: &ObserverUse) -> Vec<Warning> {
+    let fallback = observer.fallback.iter().map(|reason| {
+        let name = page.name(&observer.name, 20);
+        let text = format!("watched by {name}, because of {}", page.name(reason, 1_000));
+        Warning { ink: Ink::Yellow, word: "fallback", text }
+    });
+    let missing = observer.missing.iter().map(|row| {
+        let [feature, reason, lost] =
+            [&row.feature, &row.reason, &row.lost].map(|text| page.name(text, 200));
+        let text = format!("the kernel refused {feature} ({reason}); lost: {lost}");
+        Warning { ink: Ink::Yellow, word: "missing", text }
+    });
+    fallback.chain(missing).collect()
 }
 
 /// The warnings.
 pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     let observer = &record.observer;
-    if let Some(reason) = &observer.fallback {
-        let name = page.name(&observer.name, 20);
-        let text = format!("watched by {name}, because of {}", page.name(reason, 1_000));
-        warn(Ink::Yellow, "fallback", text);
-    }
+    let mut warnings = refusals(page, observer);
+    let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     if observer.untraced_tasks > 0 {
         let text = format!(
             "{} created with CLONE_UNTRACED, which {} cannot follow: their calls are not counted; \
@@ -209,12 +220,6 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     if observer.times_inflated {
         let text = "the observer slowed every call: compare these times only with each other";
         warn(Ink::Yellow, "inflated", text.to_owned());
-    }
-    for MissingFeature { feature, reason, lost } in &observer.missing {
-        let [feature, reason] = [feature, reason].map(|text| page.name(text, 200));
-        let text =
-            format!("the kernel refused {feature} ({reason}); lost: {}", page.name(lost, 200));
-        warn(Ink::Yellow, "missing", text);
     }
     let lost_files = if record.view.files { observer.lost_files } else { 0 };
     let lost = u128::from(observer.lost_events) + u128::from(lost_files);
