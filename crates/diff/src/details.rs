@@ -247,7 +247,12 @@ pub(crate) fn threads(
     let mut rows = Rows::default();
     for thread in &trace.threads {
         let program = programs.name(thread.pid, &thread.exec, thread.image);
-        let name = if thread.name.is_empty() { "(other names)" } else { &thread.name };
+        let name = match (thread.name.as_str(), thread.count()) {
+            ("", 1) => "(no name)",
+            // For the names of several there was no room.
+            ("", _) => "(other names)",
+            (name, _) => name,
+        };
         let row = rows.row(names, program, name, String::new());
         let sums = [
             (Some(thread.count().into()), 1.0),

@@ -324,7 +324,8 @@ fn threads_are_compared_by_program_and_name() {
         blocked_ns: Some(1_000),
         ..Thread::default()
     };
-    let a = Trace { threads: vec![thread(7, "cat", 10), thread(8, "worker", 20)], ..cat() };
+    let named = [thread(7, "cat", 10), thread(8, "worker", 20), thread(9, "", 5)];
+    let a = Trace { threads: named.to_vec(), ..cat() };
     let b = Trace { threads: vec![thread(17, "worker", 90), thread(18, "worker", 30)], ..cat() };
     let found = compared(a, b);
     let worker = row(&found.threads, "worker");
@@ -332,6 +333,7 @@ fn threads_are_compared_by_program_and_name() {
     assert_eq!(ends(worker, "on_cpu_ns"), (Some(20.0), Some(120.0)));
     assert_eq!(ends(worker, "blocked_ns"), (Some(1_000.0), Some(2_000.0)));
     assert_eq!(row(&found.threads, "cat").only_in, Some(DiffSideName::A));
+    assert_eq!(row(&found.threads, "(no name)").only_in, Some(DiffSideName::A));
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub(crate) fn refusal_text(refusal: &Refusal) -> String {
 
 /// The number a file of `/proc` or `/sys` holds.
 pub(crate) fn number_in(path: impl AsRef<Path>) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    iotomy_host::kernel_text(path).ok()?.trim().parse().ok()
 }
 
 /// A number with its thousands separated.

@@ -1,6 +1,6 @@
 //! Kinds of pages, and the page cache.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 
 use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
@@ -18,7 +18,7 @@ pub(crate) static ABILITIES: &[Ability] = &[
 ];
 
 fn huge_page_bytes() -> Option<usize> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let meminfo = iotomy_host::kernel_text("/proc/meminfo").ok()?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
     line.trim_end_matches("kB").trim().parse::<usize>().ok()?.checked_mul(1024)
 }
@@ -41,7 +41,7 @@ fn huge_pages(_: &Context) -> Outcome {
 
 fn transparent(_: &Context) -> Outcome {
     const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-    let Ok(setting) = fs::read_to_string(SETTING) else {
+    let Ok(setting) = iotomy_host::kernel_text(SETTING) else {
         return Outcome::missing(
             format!("{SETTING} is absent"),
             "boot a kernel with CONFIG_TRANSPARENT_HUGEPAGE=y",

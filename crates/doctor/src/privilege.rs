@@ -3,8 +3,6 @@
 //! The tricky part: the same EPERM comes from a missing capability, from a container's filter of
 //! calls and from a kernel locked down, and only the first is helped by becoming root.
 
-use std::fs;
-
 use iotomy_sys::errno;
 use iotomy_sys::probe::Refusal;
 
@@ -28,7 +26,7 @@ pub(crate) fn privilege(capabilities: &[&str]) -> String {
         effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
         root: rustix::process::geteuid().is_root(),
         filtered: filtered(),
-        lockdown: fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default(),
+        lockdown: iotomy_host::kernel_text("/sys/kernel/security/lockdown").unwrap_or_default(),
     };
     facts.remedy(capabilities)
 }

@@ -1,7 +1,5 @@
 //! What the processor and the hypervisor report of disturbances.
 
-use std::fs;
-
 use crate::ability::{Ability, Context, Grouped, Outcome, number_in};
 
 #[rustfmt::skip]
@@ -22,7 +20,7 @@ fn frequency(_: &Context) -> Outcome {
 }
 
 fn steal(_: &Context) -> Outcome {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let stat = iotomy_host::kernel_text("/proc/stat").unwrap_or_default();
     // `cpu user nice system idle iowait irq softirq steal …`, in ticks of 1/100 s.
     let ticks = stat
         .lines()

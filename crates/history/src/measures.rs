@@ -3,6 +3,22 @@
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Contender, CopyRun, Limits, Measure, Race, Sweep, Trace};
 
+/// The measure of the time in which threads were ready to run and had no CPU.
+const RUN_QUEUE_DELAY: &str = "run queue delay";
+
+/// Its name in runs that earlier versions kept.
+const WAITING: &str = "waiting";
+
+/// The present name of a measure: `runq` is it in tables, `waiting` was it in earlier versions.
+pub(crate) fn present_name(name: &str) -> &str {
+    if matches!(name, WAITING | "runq") { RUN_QUEUE_DELAY } else { name }
+}
+
+/// The name that earlier versions kept a measure by.
+pub(crate) fn earlier_name(name: &str) -> &str {
+    if name == RUN_QUEUE_DELAY { WAITING } else { name }
+}
+
 /// The commands that ran, in a line.
 pub fn subject(record: RecordRef<'_>) -> String {
     match record {
@@ -109,7 +125,7 @@ fn in_trace(trace: &Trace) -> Vec<Measure> {
             single(&subject, "user", "ns", sum(|row| row.user_ns)),
             single(&subject, "in calls", "ns", sum(|row| row.calls_on_cpu_ns)),
             single(&subject, "blocked", "ns", sum(|row| row.blocked_ns)),
-            single(&subject, "waiting", "ns", sum(|row| row.runnable_ns)),
+            single(&subject, RUN_QUEUE_DELAY, "ns", sum(|row| row.runnable_ns)),
         ]);
     }
     found.push(single(&subject, "calls", "", calls));

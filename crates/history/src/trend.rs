@@ -4,6 +4,7 @@ use iotomy_record::{Point, Trend};
 use iotomy_stats::changes;
 use rusqlite::params;
 
+use crate::measures::{earlier_name, present_name};
 use crate::{HistoryError, Store};
 
 /// The rate of false changes. A trend is viewed repeatedly, and days are less independent than
@@ -60,7 +61,12 @@ impl Store {
              ORDER BY min(measures.place)",
             params![subject, kind],
         )?;
-        let wanted = measure.map_or_else(|| names.first().cloned(), |one| Some(one.to_owned()));
+        let names = with_present_names(names);
+        let asked_measure = measure.map(|one| match names.iter().any(|name| name == one) {
+            true => one.to_owned(),
+            false => present_name(one).to_owned(),
+        });
+        let wanted = asked_measure.or_else(|| names.first().cloned());
         let Some(measure) = wanted.filter(|wanted| names.contains(wanted)) else {
             return Err(HistoryError::NoTrend {
                 asked: format!("{} of {asked}", measure.unwrap_or_default()),
@@ -113,17 +119,19 @@ impl Store {
 
     fn newest_hardware(&self, series: Series<'_>) -> Result<String, HistoryError> {
         let text = "SELECT runs.hardware FROM measures JOIN runs ON runs.id = measures.run \
-                    WHERE measures.subject = ?1 AND measures.name = ?2 AND runs.kind = ?3 \
+                    WHERE measures.subject = ?1 AND measures.name IN (?2, ?3) AND runs.kind = ?4 \
                     ORDER BY runs.started DESC, runs.id DESC LIMIT 1";
-        let wanted = params![series.subject, series.measure, series.kind];
+        let wanted =
+            params![series.subject, series.measure, earlier_name(series.measure), series.kind];
         let found = self.connection.query_row(text, wanted, |row| row.get(0));
         found.map_err(|error| self.failed("read", &error))
     }
 
     fn count(&self, series: Series<'_>) -> Result<u64, HistoryError> {
         let text = "SELECT count(*) FROM measures JOIN runs ON runs.id = measures.run \
-                    WHERE measures.subject = ?1 AND measures.name = ?2 AND runs.kind = ?3";
-        let wanted = params![series.subject, series.measure, series.kind];
+                    WHERE measures.subject = ?1 AND measures.name IN (?2, ?3) AND runs.kind = ?4";
+        let wanted =
+            params![series.subject, series.measure, earlier_name(series.measure), series.kind];
         let found = self.connection.query_row(text, wanted, |row| row.get::<_, i64>(0));
         found.map(i64::cast_unsigned).map_err(|error| self.failed("read", &error))
     }
@@ -138,10 +146,16 @@ impl Store {
         let text = "SELECT runs.id, runs.name, runs.started, measures.value, measures.runs, \
                     runs.kernel, runs.version, measures.unit \
                     FROM measures JOIN runs ON runs.id = measures.run \
-                    WHERE measures.subject = ?1 AND measures.name = ?2 AND runs.kind = ?3 \
-                    AND runs.hardware = ?4 ORDER BY runs.started, runs.id";
+                    WHERE measures.subject = ?1 AND measures.name IN (?2, ?3) AND runs.kind = ?4 \
+                    AND runs.hardware = ?5 ORDER BY runs.started, runs.id";
         let mut query = self.connection.prepare(text).map_err(failed)?;
-        let wanted = params![series.subject, series.measure, series.kind, hardware];
+        let wanted = params![
+            series.subject,
+            series.measure,
+            earlier_name(series.measure),
+            series.kind,
+            hardware
+        ];
         let rows = query.query_map(wanted, |row| {
             let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
             let point = Point {
@@ -172,4 +186,16 @@ impl Store {
         let rows = query.query_map(wanted, |row| row.get(0)).map_err(failed)?;
         rows.collect::<Result<Vec<String>, _>>().map_err(failed)
     }
+}
+
+/// Each measure once, under its present name.
+fn with_present_names(names: Vec<String>) -> Vec<String> {
+    let mut present: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let name = present_name(&name);
+        if present.iter().all(|known| known != name) {
+            present.push(name.to_owned());
+        }
+    }
+    present
 }

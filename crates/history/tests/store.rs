@@ -5,10 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use iotomy_history::{Filter, HistoryError, Identity, Pick, Store, set_aside};
-use iotomy_record::store::{Record, RecordRef, parse_record};
+use iotomy_record::store::{Record, RecordRef, parse_record, parse_trace};
 use iotomy_record::{Limit, Limits, Machine, arbitrary};
 use proptest::prelude::*;
 use tempfile::TempDir;
+
+/// A trace of an earlier version.
+const PLAIN: &str = include_str!("../../record/src/store/plain.json");
 
 fn limits(day: u32, value: f64) -> Limits {
     Limits {
@@ -228,6 +231,36 @@ fn a_trend_has_the_runs_in_order_and_the_change_among_them() {
     assert_eq!(unknown, "no run of \"make\" is kept; known: \"limits\"");
     let unknown = store.trend("limits", None, Some("wall"), None).unwrap_err().to_string();
     assert!(unknown.contains("known: syscall"), "{unknown}");
+}
+
+#[test]
+fn a_trend_of_the_run_queue_delay_has_the_runs_that_were_kept_as_waiting() {
+    let (_folder, path) = place();
+    let mut store = Store::make(&path).unwrap();
+    for day in 1..=4_u64 {
+        let row = format!(
+            "[{{\"pid\": 1, \"exec\": \"dd\", \"thread_ns\": 9, \"user_ns\": 0, \"calls_on_cpu_ns\": 0, \
+             \"blocked_ns\": 0, \"runnable_ns\": {}, \"residual_ns\": 0}}]",
+            day * 1000
+        );
+        let text = PLAIN.replace("2025-03-01", &format!("2026-01-0{day}"));
+        let text = text.replace("\"ledger\": []", &format!("\"ledger\": {row}"));
+        let mut record = parse_trace(text.as_bytes()).unwrap();
+        record.command = vec!["make".into()];
+        store.keep(RecordRef::Trace(&record), None, "0.1").unwrap();
+    }
+    store.close().unwrap();
+    let older = "UPDATE measures SET name = 'waiting' WHERE name = 'run queue delay' AND run < 3";
+    let renamed = rusqlite::Connection::open(&path).unwrap().execute(older, []).unwrap();
+    assert_eq!(renamed, 2);
+    let store = Store::open(&path).unwrap().unwrap();
+    for name in ["run queue delay", "runq", "waiting"] {
+        let trend = store.trend("make", None, Some(name), None).unwrap();
+        assert_eq!(trend.measure, "run queue delay");
+        let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
+        assert_eq!(values, [1000.0, 2000.0, 3000.0, 4000.0]);
+        assert_eq!(trend.others, ["wall", "user", "in calls", "blocked", "calls", "errors"]);
+    }
 }
 
 #[test]

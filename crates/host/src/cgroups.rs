@@ -12,8 +12,11 @@ mod units;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use iotomy_record::lossless;
 
 use self::mounts::{Mount, mounts};
 pub use self::quota::{CpuQuota, Throttling};
@@ -24,7 +27,7 @@ use crate::kernel_text;
 pub struct Cgroup {
     /// Its directory.
     pub directory: PathBuf,
-    /// Its path in its hierarchy, as `/proc/PID/cgroup` has it.
+    /// Its path in its hierarchy, as `/proc/PID/cgroup` has it, in a record's text ([`lossless`]).
     pub path: String,
     /// The number of its hierarchy; 0 is version 2.
     pub hierarchy: u32,
@@ -64,21 +67,31 @@ pub enum CgroupError {
         several: Vec<PathBuf>,
     },
     /// The system refused to tell.
-    #[error("cannot find {what}: {path}: {source}")]
+    #[error("cannot find {what}{}: {source}", in_directory(.what, .path))]
     Refused {
         /// What was looked for.
         what: String,
-        /// The file or directory.
+        /// Its directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
 }
 
+/// A path as text.
+fn shown(path: &Path) -> String {
+    lossless(path.as_os_str().as_bytes())
+}
+
+/// The directory, if what was looked for does not name it.
+fn in_directory(what: &str, path: &Path) -> String {
+    let path = shown(path);
+    if what.ends_with(&path) { String::new() } else { format!(": {path}") }
+}
+
 fn listed(several: &[PathBuf]) -> String {
     const SHOWN: usize = 4;
-    let mut text: Vec<String> =
-        several.iter().take(SHOWN).map(|one| one.display().to_string()).collect();
+    let mut text: Vec<String> = several.iter().take(SHOWN).map(|one| shown(one)).collect();
     if several.len() > SHOWN {
         text.push(format!("and {} more", several.len() - SHOWN));
     }
@@ -107,7 +120,7 @@ impl Cgroups {
     /// # Errors
     /// When there is none.
     pub fn at(&self, path: &Path) -> Result<Cgroup, CgroupError> {
-        let what = || format!("the cgroup {}", path.display());
+        let what = || format!("the cgroup {}", shown(path));
         self.need_mounts(&what)?;
         if let Ok(whole) = path.canonicalize()
             && let Some(mount) =
@@ -116,7 +129,9 @@ impl Cgroups {
             return mount.cgroup(&whole, &what);
         }
         let inner = path.strip_prefix("/").unwrap_or(path);
-        let mut found = self.mounts.iter().map(|mount| (mount, mount.directory.join(inner)));
+        // A directory that is not there is not one within a hierarchy, either.
+        let is_directory = self.mounts.iter().any(|mount| path.starts_with(&mount.directory));
+        let found = self.mounts.iter().map(|mount| (mount, mount.directory.join(inner)));
         // One without processes may be left over in a hierarchy that nobody uses.
         let there = || found.clone().filter(|(_, directory)| directory.is_dir());
         let best = there().find(|(_, directory)| has_processes(directory)).or(there().next());
@@ -124,12 +139,10 @@ impl Cgroups {
             Some((mount, directory)) => mount.cgroup(&directory, &what),
             None => Err(CgroupError::Unknown {
                 what: what(),
-                reason: match found.next() {
-                    _ if path.is_absolute() && path.exists() => {
-                        String::from("that is not in a cgroup file system")
-                    }
-                    Some((_, directory)) => format!("there is no {}", directory.display()),
-                    None => String::from("there is none"),
+                reason: match path.exists() && path.is_absolute() {
+                    true => String::from("that is not in a cgroup file system"),
+                    false if is_directory => String::from("there is no such directory"),
+                    false => format!("it is not below {}", listed(&self.directories())),
                 },
                 remedy: "list them with `systemd-cgls` or `find /sys/fs/cgroup -type d`",
             }),
@@ -167,6 +180,11 @@ impl Cgroups {
         containers::all(&self.mounts)
     }
 
+    /// Where hierarchies are mounted.
+    fn directories(&self) -> Vec<PathBuf> {
+        self.mounts.iter().map(|mount| mount.directory.clone()).collect()
+    }
+
     fn need_mounts(&self, what: &dyn Fn() -> String) -> Result<(), CgroupError> {
         match self.mounts.is_empty() {
             true => Err(CgroupError::NotMounted { what: what() }),
@@ -189,7 +207,7 @@ impl Mount {
             });
         }
         let inner = directory.strip_prefix(&self.directory).unwrap_or(Path::new(""));
-        let path = Path::new(&self.root).join(inner);
+        let path = Path::new(&self.root).join(shown(inner));
         Ok(Cgroup {
             directory: directory.to_owned(),
             path: path.to_string_lossy().into_owned(),
@@ -269,7 +287,13 @@ mod tests {
         assert_eq!((old.path.as_str(), old.hierarchy), ("/only/here", 7));
         assert_ne!(old.id, 0);
         let error = cgroups.at(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("the cgroup /nowhere: there is no "), "{error}");
+        let (v2, v1) = (root.path().join("v2"), root.path().join("v1"));
+        let below = format!("it is not below {}, {}; list them", v2.display(), v1.display());
+        assert!(error.contains(&format!("the cgroup /nowhere: {below}")), "{error}");
+        // A path is told once.
+        let error = cgroups.at(&v2.join("no/where")).unwrap_err().to_string();
+        assert_eq!(error.matches("no/where").count(), 1, "{error}");
+        assert!(error.contains("/v2/no/where: there is no such directory; "), "{error}");
         // What is there and is no control group is told apart from what is not there.
         fs::write(root.path().join("v2/system.slice/cgroup.procs"), "").unwrap();
         let error = |path: &str| cgroups.at(&root.path().join(path)).unwrap_err().to_string();

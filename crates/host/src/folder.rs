@@ -2,10 +2,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use iotomy_record::Volume;
+use iotomy_record::{Volume, lossless};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -119,7 +120,8 @@ fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
     let device = fs::fstat(file)?.st_dev;
     let id = format!("{file_system} {:x} {device:x} {}", room.f_fsid, room.f_blocks);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Ok(Volume { path: path.to_string_lossy().into_owned(), file_system, id })
+    let path = lossless(path.as_os_str().as_bytes());
+    Ok(Volume { path, file_system, id })
 }
 
 /// Whether measurements on the one are comparable with those on the other. Unlike the whole id this

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use iotomy_record::Machine;
 
+use crate::kernel_text;
+
 const UNKNOWN: &str = "unknown";
 
 /// The machine this process runs on.
@@ -186,7 +188,7 @@ fn mitigations(folder: &Path) -> String {
     let mut affected: Vec<String> = entries
         .filter_map(|entry| {
             let entry = entry.ok()?;
-            let text = fs::read_to_string(entry.path()).ok()?;
+            let text = kernel_text(entry.path()).ok()?;
             let text = text.trim();
             let name = entry.file_name().to_string_lossy().into_owned();
             (!text.is_empty() && text != "Not affected").then(|| format!("{name}: {text}"))

@@ -1,12 +1,12 @@
 //! Bounds of a measurement: free memory, also of this control group, and the largest file that this
 //! process may write.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
 use crate::Skip;
+use crate::kernel_text::{kernel_text, path_in_text};
 
 /// Memory is allocated only where this many times as much is free.
 const RESERVE: u64 = 2;
@@ -47,7 +47,7 @@ pub fn check_file_size(bytes: u64) -> Result<(), Skip> {
 
 /// The text of a file of the kernel's, or that there is none.
 pub fn text_of(path: &str) -> String {
-    match fs::read_to_string(path) {
+    match kernel_text(path) {
         Ok(text) => format!("{path} is {}", text.trim()),
         Err(_) => format!("{path} is absent"),
     }
@@ -105,7 +105,7 @@ fn of_groups(root: &Path, controller: &str, v2: [&str; 2], v1: [&str; 2]) -> Vec
             }
             _ => continue,
         };
-        let group = top.join(path.trim_start_matches('/'));
+        let group = top.join(path_in_text(path.trim_start_matches('/')));
         for at in group.ancestors().take_while(|at| at.starts_with(&top)) {
             let number = |name: &str| text(&at.join(name))?.trim().parse::<u64>().ok();
             let file = at.join(most);
@@ -125,11 +125,13 @@ pub fn free_in_machine(root: &Path) -> Option<u64> {
 }
 
 fn text(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok()
+    kernel_text(path).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

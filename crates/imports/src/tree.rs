@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ImplItem, Item, ItemMod, ItemUse, Lit, Macro, Meta, Stmt, UseTree};
+use syn::{
+    Attribute, Expr, Ident, ImplItem, Item, ItemMod, ItemUse, Lit, Macro, Meta, Stmt, UseTree,
+};
 
 /// The modules of a crate, its root first.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub(crate) struct Module {
     pub(crate) globs: Vec<Names>,
     /// Every path in its code, including those of imports.
     pub(crate) paths: HashSet<Names>,
+    /// Every name in its code: parts of paths, methods, fields.
+    pub(crate) words: HashSet<String>,
 }
 
 impl Tree {
@@ -180,6 +184,7 @@ impl Module {
     }
 
     fn import_as(&mut self, name: Option<String>, path: Names) {
+        self.words.extend(path.iter().cloned());
         if let Some(name) = name.or_else(|| path.last().cloned()) {
             self.paths.insert(path.clone());
             self.imports.push((name, path));
@@ -191,6 +196,9 @@ impl Module {
         let mut path = Names::new();
         let mut colons = 0;
         for token in tokens {
+            if let TokenTree::Ident(name) = &token {
+                self.words.insert(name.to_string());
+            }
             match token {
                 TokenTree::Ident(name) if colons == 2 => path.push(name.to_string()),
                 TokenTree::Ident(name) => self.end_of_path(&mut path, Some(name.to_string())),
@@ -222,6 +230,10 @@ impl Module {
 }
 
 impl<'a> Visit<'a> for Module {
+    fn visit_ident(&mut self, name: &'a Ident) {
+        self.words.insert(name.to_string());
+    }
+
     fn visit_path(&mut self, path: &'a syn::Path) {
         self.paths.insert(path.segments.iter().map(|part| part.ident.to_string()).collect());
         visit::visit_path(self, path);

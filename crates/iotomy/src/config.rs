@@ -17,12 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use iotomy_record::printable;
 use iotomy_record::store::{Distrust, open_trusted, user_folder};
 
 pub(crate) use self::apply::with_defaults;
 pub(crate) use self::table::Setting;
-use crate::screen::shown;
+use crate::screen::{path_text, shown};
 
 /// The file of the system.
 const OF_SYSTEM: &str = "/etc/iotomy/config.toml";
@@ -91,7 +90,7 @@ impl Config {
         for file in &self.files {
             let found = table::settings(&file.text, &root, is_subject);
             settings.extend(found.map_err(|mistake| {
-                let path = printable(&file.path.to_string_lossy(), true);
+                let path = path_text(&file.path);
                 let table::Mistake { line, what } = mistake;
                 anyhow::anyhow!("invalid configuration {path}: line {line}: {what}")
             })?);
@@ -130,7 +129,7 @@ fn named(path: &OsStr) -> Result<Option<ConfigFile>> {
     if path == Path::new("/dev/null") {
         return Ok(None);
     }
-    let shown_path = printable(&path.to_string_lossy(), true);
+    let shown_path = path_text(&path);
     match open_trusted(&path) {
         Ok(file) => content(file, path).map(Some),
         Err(error) => match distrust(&error) {
@@ -144,7 +143,7 @@ fn named(path: &OsStr) -> Result<Option<ConfigFile>> {
 
 /// A file at its usual place, if it is there.
 fn usual(path: &Path) -> Result<Option<ConfigFile>> {
-    let shown_path = || printable(&path.to_string_lossy(), true);
+    let shown_path = || path_text(path);
     let error = match open_trusted(path) {
         Ok(file) => return content(file, path.to_owned()).map(Some),
         Err(error) => error,
@@ -166,7 +165,7 @@ fn usual(path: &Path) -> Result<Option<ConfigFile>> {
 
 fn content(file: File, path: PathBuf) -> Result<ConfigFile> {
     let mut text = String::new();
-    let shown_path = || printable(&path.to_string_lossy(), true);
+    let shown_path = || path_text(&path);
     let read = file.take(MOST + 1).read_to_string(&mut text);
     read.with_context(|| format!("cannot read the configuration {}", shown_path()))?;
     if text.len() as u64 > MOST {

@@ -2,10 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use iotomy_record::message;
+use iotomy_record::{lossless, message, printable};
 use iotomy_report::Style;
 
 /// When to colour.
@@ -130,6 +132,11 @@ fn is_of_utf8(locale: &str) -> bool {
 /// A line for the user, with names escaped as this locale needs.
 pub(crate) fn shown(text: &str) -> String {
     message(text, speaks_utf8())
+}
+
+/// A path in a line for the user, each of its bytes as [`lossless`] writes it.
+pub(crate) fn path_text(path: &Path) -> String {
+    printable(&lossless(path.as_os_str().as_bytes()), true)
 }
 
 /// As [`shown`], of several lines.

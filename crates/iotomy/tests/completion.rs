@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::completion_hostile::HOSTILE;
 use support::histories::History;
 use support::{IOTOMY, Need, bare, has, iotomy, skip};
 use tempfile::TempDir;
@@ -202,27 +203,6 @@ fn bash_completes() {
     assert!(found[0].contains(&own), "{own}: {found:?}");
     assert!(found[1].iter().all(|word| word.starts_with("-p1")), "{found:?}");
 }
-
-/// Names that a process of another user could have, each of which runs a command where it is taken for
-/// shell's language.
-const HOSTILE: &[&str] = &[
-    "p; touch ran;",
-    "p'; touch ran; '",
-    "p\"; touch ran; \"",
-    "p$(touch ran)",
-    "p`touch ran`",
-    "p\\'; touch ran; #",
-    "p\\\"; touch ran; #",
-    "p\\$(touch ran)",
-    "p&touch ran",
-    "p|touch ran",
-    "p'$(touch ran)'",
-    "p\"$(touch ran)\"",
-    "p!!",
-    "p{a,b}",
-    "p*",
-    "p#\u{e9}`touch ran`",
-];
 
 #[test]
 fn bash_puts_a_candidate_in_as_a_text_of_the_quotation_that_is_open() {

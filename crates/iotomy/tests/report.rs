@@ -123,6 +123,14 @@ fn hostile_names_are_words_in_every_form() {
     assert!(
         output.status.success() && !String::from_utf8(output.stdout).unwrap().contains("<b>.json")
     );
+    // Nor is it another one in an error.
+    let output = iotomy(&["report"]).arg(std::ffi::OsStr::from_bytes(b"no\xff")).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("iotomy: cannot read the record no\\xff: "), "{error}");
+    let mut output = iotomy(&["generate", "man"]);
+    output.arg(std::ffi::OsStr::from_bytes(b"/proc/no\xff"));
+    let error = String::from_utf8(output.output().unwrap().stderr).unwrap();
+    assert!(error.contains("the directory /proc/no\\xff; "), "{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! the records have, and what a reader can do with them works.
 
 use crate::support;
+use crate::support::anatomies;
 use crate::support::pages;
 use crate::support::records;
 
@@ -137,6 +138,20 @@ fn a_page_of_several_records_holds_results_against_the_ceiling() {
     page.has_no_text_over_text();
     page.keeps_pictures("limits");
     page.prints("limits");
+}
+
+#[test]
+fn nothing_of_a_page_is_outside_its_window_or_cut_off() {
+    let script = "head -c 100000 /dev/zero | cat > /dev/null; ls /nonexistent-directory/of-a-long-name /usr/bin /etc";
+    let options = ["-q", "--files", "--paths", "--threads", "--slowest", "20", "--by", "call,path"];
+    let traced = traced("auto", &options, &["sh", "-c", script]);
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = records::sweep(folder.path());
+    let anatomy = anatomies::anatomy(folder.path());
+    let all = [traced.json(), example(), anatomy, sweep];
+    let all: Vec<&Path> = all.iter().map(PathBuf::as_path).collect();
+    let Some(mut page) = Page::from_records(&all) else { return };
+    page.fits_its_windows();
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod anatomy_where;
 mod articles;
 mod brief;
 mod completion;
+mod completion_hostile;
 mod config;
 mod copy_atomic;
 mod copy_claims;

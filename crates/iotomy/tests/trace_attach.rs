@@ -227,6 +227,26 @@ fn a_process_of_any_name_is_watched_and_its_name_harms_no_terminal() {
     });
 }
 
+/// Some kernels keep their first process from BPF, and from ptrace.
+#[test]
+fn a_process_that_the_kernel_hides_is_refused_and_not_shown_as_idle() {
+    each_observer(|observer| {
+        let words = ["trace", "--observer", observer, "-p", "1", "-d", "0.1", "-q", "--json", "-"];
+        let output = iotomy(&words).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() {
+            let record = iotomy_record::store::parse_trace(&output.stdout).unwrap();
+            return assert_eq!(record.processes[0].pid, 1, "{observer}");
+        }
+        assert_eq!(output.status.code(), Some(2), "{observer}: {error}");
+        let refusals = [
+            "iotomy: cannot watch process 1: the kernel does not show it to BPF programs; try --observer ptrace",
+            "iotomy: cannot attach to process 1: ",
+        ];
+        assert!(refusals.iter().any(|said| error.starts_with(said)), "{observer}: {error}");
+    });
+}
+
 #[test]
 fn a_thread_of_the_kernel_cannot_be_attached_to() {
     if status(2, "Name").is_none_or(|name| name != "kthreadd") {

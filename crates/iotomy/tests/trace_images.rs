@@ -132,6 +132,77 @@ fn children_made_before_the_watch_are_said_not_to_be_watched_with_only() {
 }
 
 #[test]
+fn a_command_line_that_is_cut_says_so_and_an_empty_one_is_seen() {
+    if !has("perl") {
+        return;
+    }
+    let cut = "exec {'/bin/true'} 'true', map { \"word$_\" } 1 .. 600";
+    let empty = "exec {'/bin/true'} ''";
+    each_observer(|observer| {
+        let run = traced(
+            observer,
+            &["--top", "0"],
+            &["perl", "-e", &format!("if (!fork) {{ {cut} }} wait")],
+        );
+        let record = run.record();
+        let is_true = |process: &&Process| process.exec == "true";
+        let found = record.processes.iter().find(is_true).unwrap();
+        assert_eq!(found.argv[..3], ["true", "word1", "word2"], "{observer}");
+        match observer {
+            "bpf" => {
+                assert_eq!((found.argv_words, found.argv.last().unwrap().as_str()), (601, "…"));
+                assert!(found.argv.len() < 200, "{:?}", found.argv);
+                assert!(run.stderr().contains(" (601 words)"), "{}", run.stderr());
+            }
+            _ => assert_eq!((found.argv_words, found.argv.len()), (0, 601), "{observer}"),
+        }
+        let run = traced(
+            observer,
+            &["--top", "0"],
+            &["perl", "-e", &format!("if (!fork) {{ {empty} }} wait")],
+        );
+        let record = run.record();
+        assert_eq!(record.processes.iter().find(is_true).unwrap().argv, [""], "{observer}");
+        assert!(run.stderr().lines().any(|line| line.ends_with("   ''")), "{}", run.stderr());
+    });
+}
+
+/// Threads that are called so: by prctl, which is call 157.
+const CALLED: &str = r#"
+import ctypes, os, threading
+libc = ctypes.CDLL(None)
+def work(name):
+    libc.syscall(157, 15, ctypes.c_char_p(name), 0, 0, 0)
+    for _ in range(50): os.getppid()
+each = [threading.Thread(target=work, args=[name]) for name in (b"", b"worker-pool-1", b"worker-pool-2")]
+for one in each: one.start()
+for one in each: one.join()
+"#;
+
+#[test]
+fn threads_are_told_apart_by_their_names_and_one_without_a_name_by_its_id() {
+    if !has("python3") {
+        return;
+    }
+    each_observer(|observer| {
+        let run = traced(observer, &["--threads", "--top", "0"], &["python3", "-c", CALLED]);
+        let record = run.record();
+        let thread = |name: &str| {
+            let found = record.threads.iter().find(|thread| thread.name == name);
+            found.unwrap_or_else(|| panic!("{observer}: {name:?}")).tid
+        };
+        for (name, shown) in [
+            ("", "(no name)"),
+            ("worker-pool-1", "worker-pool-1"),
+            ("worker-pool-2", "worker-pool-2"),
+        ] {
+            let shown = format!("  {shown} ({}) ", thread(name));
+            assert!(run.stderr().contains(&shown), "{observer}: {shown}: {}", run.stderr());
+        }
+    });
+}
+
+#[test]
 fn names_that_differ_in_invalid_bytes_are_told_apart() {
     if !has("cat") {
         return;

@@ -2,9 +2,11 @@
 
 use crate::support;
 
+use std::collections::BTreeSet;
+
 use iotomy_record::{FileKind, FileUse, Socket, Trace};
 use iotomy_sys::launch::{Command, Setup};
-use support::{IOTOMY, Tracing, bare, each_observer, has, traced};
+use support::{IOTOMY, Tracing, bare, each_observer, has, iotomy, traced};
 
 const PIDFD_GETFD: u32 = 438;
 const EPERM: u32 = 1;
@@ -102,6 +104,51 @@ fn addresses_of_sockets(observer: &str) {
     assert!(text.contains(&format!("tcp 127.0.0.1 (port {port} here)")), "{text}");
     assert!(text.contains(&format!("tcp {server}  ")), "{text}");
     assert!(text.contains("unix to here of "), "{text}");
+}
+
+/// Connects to itself by names that are no UTF-8 and have signs for terminals in them.
+const STRANGE: &str = r#"
+import socket
+for name in (b'p\xfe\x07', b'\0n\xff\x1b[2J\0x'):
+    l = socket.socket(socket.AF_UNIX); l.bind(name); l.listen(1)
+    c = socket.socket(socket.AF_UNIX); c.connect(name); a, _ = l.accept()
+    c.send(b'hello'); a.recv(5)
+"#;
+
+#[test]
+fn names_of_sockets_that_are_no_text_are_kept_and_shown_as_escapes() {
+    if !has("python3") {
+        return;
+    }
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tracing = Tracing::new(observer, &["--peers"], &["python3", "-c", STRANGE]);
+        tracing.command.current_dir(folder.path());
+        let traced = tracing.run();
+        let record = traced.record();
+        let expected = ["@n\\xff\u{1b}[2J\0x", "p\\xfe\u{7}"].map(String::from);
+        let sockets = sockets(&record).into_iter();
+        let names = sockets.flat_map(|(_, socket)| [&socket.local, &socket.remote]).flatten();
+        let names: BTreeSet<&String> = names.collect();
+        assert!(names.into_iter().eq(&expected), "{observer}: {:?}", record.files);
+        let peers: BTreeSet<&String> = record
+            .connections
+            .iter()
+            .flat_map(|one| [&one.ends.local, &one.ends.remote])
+            .flatten()
+            .collect();
+        assert!(peers.into_iter().eq(&expected), "{observer}: {:?}", record.connections);
+        let page = iotomy(&["report", "-o", "-"]).arg(traced.json()).output().unwrap();
+        let page = String::from_utf8(page.stdout).unwrap();
+        for shown in ["unix to @n\\xff\\x1b[2J\\x00x of ", "unix to p\\xfe\\x07 of "] {
+            assert!(traced.stderr().contains(shown), "{observer}: {}", traced.stderr());
+            assert!(page.contains(shown), "{observer}: {shown}");
+        }
+        for text in [traced.stderr(), &page] {
+            let is_plain = |line: &str| iotomy_record::printable(line, true) == line;
+            assert!(text.lines().all(is_plain), "{observer}: {text}");
+        }
+    });
 }
 
 #[test]

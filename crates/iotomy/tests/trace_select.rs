@@ -3,7 +3,9 @@
 
 use crate::support;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
@@ -237,6 +239,36 @@ fn processes_of_a_cgroup_are_watched_those_that_come_later_too() {
             assert_ne!(process.exec, "?", "{}", traced.stderr());
         }
     }
+}
+
+/// Neither that of the cgroup itself, nor that of a file system which has nothing to do with it.
+#[test]
+fn a_name_that_is_no_utf8_hides_no_cgroup() {
+    if !root() || !bpf() || !has("perl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = folder.path().join(OsStr::from_bytes(b"a\xff"));
+    fs::create_dir(&elsewhere).unwrap();
+    let script = "mount -t tmpfs iotomy-test \"$0\" && exec \"$@\"";
+    let mut hidden = bare("unshare", &["--mount", "sh", "-c", script]);
+    hidden.arg(&elsewhere).args([support::IOTOMY, "trace", "-d", "0.1", "-q", "--json", "-"]);
+    let mounts = hierarchies();
+    let Some(mount) = mounts.first() else {
+        return skip(Need::Machine, "no control group can be made here");
+    };
+    let name = [unique("iotomy-test").as_bytes(), b"\xfe"].concat();
+    let cgroup = OwnCgroup(mount.join(OsStr::from_bytes(&name)));
+    fs::create_dir(&cgroup.0).unwrap();
+    let process = perl(COUNTS);
+    cgroup.add(process.pid());
+    let output = hidden.arg("--cgroup").arg(OsStr::from_bytes(&name)).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let record = iotomy_record::store::parse_trace(&output.stdout).unwrap();
+    let pids: Vec<u32> = record.processes.iter().map(|process| process.pid).collect();
+    assert_eq!(pids, [process.pid()]);
+    assert_eq!(record.targets[0].name, iotomy_record::lossless(&name));
+    assert_eq!(process.end(), 0);
 }
 
 #[test]

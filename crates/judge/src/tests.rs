@@ -229,6 +229,22 @@ fn a_mapping_handed_to_the_null_device_is_impossible_for_a_known_cause() {
 }
 
 #[test]
+fn a_watch_without_a_command_has_no_advice_for_a_command() {
+    let mapped =
+        FileUse { map_calls: 1, mapped_bytes: 400 * MIB, read_bytes: 0, ..source(400 * MIB, 0) };
+    let target = sink(FileKind::File, "/data/g", 400 * MIB, 1);
+    let mut run = Trace { files: vec![mapped, target], ..trace() };
+    run.processes[0].minor_faults = 10;
+    let advice = |run: &Trace| {
+        let findings = crate::trace(run, None).findings;
+        findings.into_iter().find(|found| found.id == "mapped-untouched").unwrap().advice
+    };
+    assert!(advice(&run).is_some());
+    run.command.clear();
+    assert_eq!(advice(&run), None);
+}
+
+#[test]
 fn a_mapping_whose_pages_were_touched_was_read() {
     let mapped =
         FileUse { map_calls: 1, mapped_bytes: 400 * MIB, read_bytes: 0, ..source(400 * MIB, 0) };

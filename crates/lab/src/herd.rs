@@ -49,8 +49,8 @@ pub(super) struct HerdExperiment;
 
 static DECLARATION: Declaration = Declaration {
     name: "herd",
-    summary: "connect() to a listener shared by N sleeping processes",
-    hypothesis: "without exclusive wake-ups one connection wakes every waiting process \
+    summary: "connect() to a listener shared by N blocked processes",
+    hypothesis: "without exclusive wake-ups one connection wakes every blocked process \
         (thundering herd), in time linear in their number and in the duplicates each waits for",
     refuted_by: "a time that does not grow, or a single process woken for every waiter",
     controls: &[
@@ -127,7 +127,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "processes",
             unit: "",
-            summary: "number of waiting processes",
+            summary: "number of blocked processes",
             takes: Takes::Numbers(1, 65_536),
             quick: &[Value::N(1), Value::N(64), Value::N(512)],
             // 1,024 with duplicates take 15 s per visit on a loaded machine, and a ratio needs
@@ -166,7 +166,7 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "herd-linear",
             source: "002",
-            text: "connect() to a listener shared by N sleeping processes takes time linear in N, for \
+            text: "connect() to a listener shared by N blocked processes takes time linear in N, for \
                    select and for plain epoll",
             judge: herd_linear,
         },
@@ -247,7 +247,7 @@ impl Experiment for HerdExperiment {
 /// Checks that the user may have this many descriptors in epoll sets, in all processes together.
 fn watches_fit(watches: u64) -> Result<(), Skip> {
     let file = "/proc/sys/fs/epoll/max_user_watches";
-    let most = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let most = iotomy_host::kernel_text(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
     match most {
         Some(most) if most < watches => Err(Skip(format!(
             "needs {watches} epoll watches, and fs.epoll.max_user_watches is {most}; try sysctl \

@@ -1,6 +1,5 @@
 //! Entering the kernel and returning, and the cost of calls that avoid it.
 
-use std::fs;
 use std::hint::black_box;
 
 use iotomy_host::Skip;
@@ -73,6 +72,6 @@ fn vdso_clock(_: &Context<'_>) -> Result<Figure, Skip> {
 fn clock_behind_a_call() -> Option<String> {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     const BY_CALL: [&str; 4] = ["acpi_pm", "hpet", "jiffies", "refined-jiffies"];
-    let clock = fs::read_to_string(CLOCK).ok()?;
+    let clock = iotomy_host::kernel_text(CLOCK).ok()?;
     BY_CALL.contains(&clock.trim()).then(|| clock.trim().to_owned())
 }

@@ -17,7 +17,7 @@ pub(super) fn allowed() -> Result<Vec<usize>, Skip> {
 pub(super) fn two() -> Result<Option<(usize, usize)>, Skip> {
     let all = allowed()?;
     let siblings = |cpu: usize| {
-        fs::read_to_string(format!(
+        iotomy_host::kernel_text(format!(
             "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
         ))
     };
@@ -60,7 +60,8 @@ fn caches_below(root: &Path, cpus: &[usize]) -> Vec<u64> {
 fn last_level_cache(folder: &Path) -> Option<(String, u64)> {
     let caches = fs::read_dir(folder).ok()?.filter_map(|entry| {
         let folder = entry.ok()?.path();
-        let text = |name: &str| Some(fs::read_to_string(folder.join(name)).ok()?.trim().to_owned());
+        let text =
+            |name: &str| Some(iotomy_host::kernel_text(folder.join(name)).ok()?.trim().to_owned());
         let level = text("level")?.parse::<u32>().ok()?;
         let size = text("size")?.strip_suffix('K')?.parse::<u64>().ok()?;
         Some((level, text("shared_cpu_list")?, size.checked_mul(1024)?))

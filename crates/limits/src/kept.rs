@@ -119,7 +119,7 @@ fn same_machine(a: &Machine, b: &Machine) -> bool {
 /// Returns the id that distinguishes this installation from others, if the system has one.
 fn machine_id(root: &Path) -> String {
     let files = ["etc/machine-id", "var/lib/dbus/machine-id"];
-    let text = files.iter().find_map(|file| fs::read_to_string(root.join(file)).ok());
+    let text = files.iter().find_map(|file| iotomy_host::kernel_text(root.join(file)).ok());
     text.unwrap_or_default().trim().to_owned()
 }
 

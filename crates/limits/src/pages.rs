@@ -3,7 +3,6 @@
 //! Only faults that the kernel counts are measured: otherwise a kernel that maps several pages at a
 //! time, or returns no huge page when one was requested, would be measured as something else.
 
-use std::fs;
 use std::fs::File;
 use std::hint::black_box;
 use std::os::fd::AsFd;
@@ -114,7 +113,7 @@ fn huge_page_fault(_: &Context<'_>) -> Result<Figure, Skip> {
 
 fn huge_page_bytes() -> Result<usize, Skip> {
     const SIZE: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
-    let text = fs::read_to_string(SIZE).map_err(|e| Skip::refused(SIZE, e))?;
+    let text = iotomy_host::kernel_text(SIZE).map_err(|e| Skip::refused(SIZE, e))?;
     let bytes = text.trim().parse::<usize>().ok();
     bytes
         .filter(|bytes| bytes.is_power_of_two() && *bytes <= 1 << 30)

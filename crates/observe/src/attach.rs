@@ -104,10 +104,11 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 /// A process's arguments.
 pub(crate) fn arguments(pid: u32) -> Vec<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let line = line.strip_suffix(&[0]).unwrap_or(&line);
+    // An only argument that is empty is one.
     if line.is_empty() {
         return Vec::new();
     }
+    let line = line.strip_suffix(&[0]).unwrap_or(&line);
     line.split(|byte| *byte == 0).map(lossless).collect()
 }
 
@@ -119,7 +120,8 @@ pub(crate) fn descendants(pid: u32) -> Vec<Running> {
     while let Some(maker) = makers.pop() {
         let Ok(threads) = fs::read_dir(format!("/proc/{maker}/task")) else { continue };
         for thread in threads.flatten() {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let children =
+                iotomy_host::kernel_text(thread.path().join("children")).unwrap_or_default();
             for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
                 // An id that is reused meanwhile must not cause an endless loop.
                 if child == pid || found.iter().any(|one| one.pid == child) {

@@ -440,6 +440,9 @@ impl Watch<'_, '_> {
         self.show(&mut viewer, pid);
         let mut watch_loop = WatchLoop::begin(subject, &interrupts, self.request, viewer)?;
         self.session.adopt(whom).map_err(unsupported)?;
+        if let Some(pid) = self.session.hidden_process() {
+            return Err(ObserveError::Hidden { pid });
+        }
         self.startup_ns = nanos(self.startup.elapsed());
         let (began, began_ns) = (Instant::now(), kernel_now());
         watch_loop.began = (began, began_ns);

@@ -28,6 +28,15 @@ pub enum ObserveError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// The kernel keeps a process from being seen by BPF programs, as some do with their first one.
+    #[error(
+        "cannot watch process {pid}: the kernel does not show it to BPF programs; try \
+         --observer ptrace"
+    )]
+    Hidden {
+        /// The requested process.
+        pid: u32,
+    },
     /// The observer cannot watch this kind of target.
     #[error("{observer} cannot watch {what}; {remedy}")]
     Target {

@@ -4,7 +4,6 @@
 //! Where it is not mounted, as often in containers, it is mounted for this process alone and at no
 //! place, so that nothing of it is left however the process ends.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -53,7 +52,7 @@ impl Tracefs {
     /// # Errors
     /// As reading it.
     pub fn read(&self, path: impl AsRef<Path>) -> io::Result<String> {
-        fs::read_to_string(self.root.join(path))
+        iotomy_host::kernel_text(self.root.join(path))
     }
 
     /// How the values of a tracepoint are laid out; `None`: this kernel does not have it.
@@ -70,6 +69,8 @@ impl Tracefs {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

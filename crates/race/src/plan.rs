@@ -1,6 +1,8 @@
 //! The request for a race, as its record stores it.
 
-use iotomy_record::Plan;
+use std::os::unix::ffi::OsStrExt;
+
+use iotomy_record::{Plan, lossless};
 use iotomy_stats::sequential::ALPHA;
 
 use super::Options;
@@ -19,7 +21,7 @@ pub(super) fn plan(options: &Options, warmup: u64) -> Plan {
             Output::Pipe => "pipe".to_owned(),
             Output::File => "file".to_owned(),
             Output::Inherit => "inherit".to_owned(),
-            Output::Path(path) => path.to_string_lossy().into_owned(),
+            Output::Path(path) => lossless(path.as_os_str().as_bytes()),
         },
         cache: options.cache.name().to_owned(),
         drop_caches: options.drop_caches,

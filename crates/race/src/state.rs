@@ -3,8 +3,6 @@
 //! Read between runs only. The kernel counts CPU time in `/proc/stat` by ticks, so the figures of a
 //! short block are coarse; a block is called disturbed only for more than a tick can explain.
 
-use std::fs;
-
 use iotomy_record::State;
 
 /// The counters at one moment.
@@ -23,8 +21,8 @@ const TICK_NS: u64 = 10_000_000;
 const TOLERATED: f64 = 0.10;
 
 pub(super) fn read() -> Reading {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let pressure = fs::read_to_string("/proc/pressure/memory").unwrap_or_default();
+    let stat = iotomy_host::kernel_text("/proc/stat").unwrap_or_default();
+    let pressure = iotomy_host::kernel_text("/proc/pressure/memory").unwrap_or_default();
     let (busy_ns, steal_ns) = cpu(&stat).map_or((None, None), |(b, s)| (Some(b), Some(s)));
     Reading {
         at_ns: iotomy_sys::timed::now_ns(),
@@ -37,7 +35,7 @@ pub(super) fn read() -> Reading {
 /// The state from one reading to another; `own_ns` is the CPU time the runs had.
 pub(super) fn between(from: &Reading, to: &Reading, own_ns: u64) -> State {
     let since = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let meminfo = iotomy_host::kernel_text("/proc/meminfo").unwrap_or_default();
     State {
         wall_ns: to.at_ns.saturating_sub(from.at_ns),
         other_cpu_ns: since(from.busy_ns, to.busy_ns).map(|busy| busy.saturating_sub(own_ns)),
@@ -95,7 +93,7 @@ fn frequency() -> Option<u64> {
     let mut khz: Vec<u64> = Vec::new();
     for cpu in 0.. {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        match fs::read_to_string(path) {
+        match iotomy_host::kernel_text(path) {
             Ok(text) => khz.extend(text.trim().parse::<u64>().ok()),
             Err(_) => break,
         }

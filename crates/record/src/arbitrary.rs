@@ -273,6 +273,7 @@ fn process() -> impl Strategy<Value = Process> {
                 continued,
                 before_exec,
                 argv,
+                argv_words: if continued > 4 { continued } else { 0 },
                 threads,
                 user_ns: n[0],
                 system_ns: n[1],

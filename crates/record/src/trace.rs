@@ -359,6 +359,10 @@ pub struct Process {
     pub before_exec: bool,
     /// The arguments the image was started with; a forked child has its parent's.
     pub argv: Vec<String>,
+    /// The number of arguments where `argv` has only the first of them, and ends with `…`; 0 where it
+    /// has all.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub argv_words: u32,
     /// Threads that lived in the image, the first included.
     pub threads: u32,
     /// User time as the kernel accounts it.

@@ -7,7 +7,7 @@ use crate::Style;
 use crate::numbers::{bytes, counted, decimals_for, duration, figure, fixed, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
-use crate::trace::images::{CallSum, Ledger};
+use crate::trace::images::{CallSum, Ledger, cpus_used};
 use crate::trace::{peers, print_hidden, rings, until};
 
 const COLUMNS: [Column; 10] = [
@@ -53,9 +53,11 @@ fn headline(page: &mut Page<'_>, record: &Trace) {
     let mut ledger = Ledger::default();
     record.ledger.iter().for_each(|row| ledger.add(row));
     if !record.ledger.is_empty() && record.wall_ns > 0 {
-        let cpus = (ledger.user + ledger.calls) as f64 / record.wall_ns as f64;
+        let (on_cpu, thread) = ((ledger.user + ledger.calls) as f64, ledger.thread as f64);
+        let threads = record.thread_count().max(1) as f64;
+        let cpus = cpus_used(on_cpu, thread, record.wall_ns as f64, threads);
         parts.push(format!("{} CPUs used", fixed(cpus, 2)));
-        parts.push(format!("run queue {}", duration(ledger.runnable.max(0) as f64)));
+        parts.push(format!("runq {}", duration(ledger.runnable.max(0) as f64)));
     }
     if record.observer.lost_events > 0 {
         parts.push(format!(

@@ -126,6 +126,14 @@ fn folder(page: &Page<'_>, record: &Sweep) -> Option<String> {
     Some(format!("{} ({})", page.name(&volume.path, 60), page.name(&volume.file_system, 20)))
 }
 
+/// A further measurement as tables head it: without its unit, and in the words of the other reports.
+fn extra_head(name: &str) -> String {
+    match name {
+        "waiting_ns" => "runq".to_owned(),
+        name => name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " "),
+    }
+}
+
 /// A value as tables and lists show it.
 fn value(page: &Page<'_>, axis: &SweepAxis, value: &AxisValue) -> String {
     match value {

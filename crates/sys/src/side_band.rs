@@ -150,7 +150,7 @@ pub enum Event {
         /// The file's; 0 of memory of no file.
         inode: u64,
         /// The file's, or the kernel's name for it.
-        path: String,
+        path: Vec<u8>,
     },
     /// This many records found no room in the ring.
     Lost(u64),
@@ -208,9 +208,9 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
-fn text(bytes: &[u8]) -> String {
+fn text(bytes: &[u8]) -> Vec<u8> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    bytes[..end].to_vec()
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
         bytes.extend(mapped());
         bytes.extend(raw(2, 0, &[1u64, 5].map(u64::to_ne_bytes).concat(), 70));
         let events: Vec<_> = records(&bytes).into_iter().map(|r| (r.at_ns, r.event)).collect();
-        let path = "/bin/dd".to_owned();
+        let path = b"/bin/dd".to_vec();
         assert_eq!(
             events,
             [

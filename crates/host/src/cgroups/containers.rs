@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::mounts::Mount;
 use super::{Cgroup, CgroupError, search};
+use crate::kernel_text;
 
 /// Larger files are not state of a container.
 const MOST_BYTES: u64 = 16 << 20;
@@ -146,7 +147,7 @@ fn named(root: &Path, name: &str) -> Named {
     for namespace in nerdctl.iter().flat_map(|one| inner(&one.join("names"))) {
         // No path: a name stands for one file.
         let is_name = !name.contains('/') && name != "..";
-        if is_name && let Ok(id) = fs::read_to_string(namespace.join(name)) {
+        if is_name && let Ok(id) = kernel_text(namespace.join(name)) {
             found.ids.push(id.trim().to_owned());
         }
     }

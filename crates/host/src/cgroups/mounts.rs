@@ -1,13 +1,17 @@
 //! The cgroup file systems that are mounted, and the hierarchies they show.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+use iotomy_record::{bytes_of, lossless};
 
 /// A mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
     /// Where it is mounted.
     pub(super) directory: PathBuf,
-    /// The path, in the hierarchy, of the control group that is mounted there.
+    /// The path, in the hierarchy, of the control group that is mounted there, as a record has it.
     pub(super) root: String,
     /// The number of the hierarchy; 0 is version 2.
     pub(super) hierarchy: u32,
@@ -33,8 +37,8 @@ pub(super) fn mounts(mountinfo: &str, memberships: &str) -> Vec<Mount> {
             _ => continue,
         };
         let Some(hierarchy) = hierarchy else { continue };
-        let directory = PathBuf::from(unescaped(directory));
-        let root = unescaped(root);
+        let directory = PathBuf::from(OsString::from_vec(unescaped(directory)));
+        let root = lossless(&unescaped(root));
         let is_known =
             found.iter().any(|(_, known)| known.hierarchy == hierarchy && known.root == root);
         if !is_known {
@@ -57,10 +61,17 @@ fn number(options: &str, memberships: &str) -> Option<u32> {
 }
 
 /// Without the octal escapes of blanks, tabs, line ends and backslashes.
-fn unescaped(text: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+fn unescaped(text: &str) -> Vec<u8> {
+    const ESCAPES: [(&[u8], u8); 4] =
+        [(br"\040", b' '), (br"\011", b'\t'), (br"\012", b'\n'), (br"\134", b'\\')];
+    let bytes = bytes_of(text);
+    let (mut rest, mut plain) = (&bytes[..], Vec::with_capacity(bytes.len()));
+    while let Some((first, after)) = rest.split_first() {
+        let escape = ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape));
+        plain.push(escape.map_or(*first, |(_, byte)| *byte));
+        rest = escape.map_or(after, |(escape, _)| &rest[escape.len()..]);
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -90,5 +101,16 @@ cut";
                 mount("/sys/fs/cgroup/cpu,cpuacct", "/", 2),
             ]
         );
+    }
+
+    #[test]
+    fn a_mount_point_that_is_no_utf8_is_found_and_hides_no_other() {
+        let mountinfo = lossless(
+            b"30 1 0:9 / /mnt/a\xff\\134x rw - tmpfs tmpfs rw\n\
+              31 1 0:8 /in\xfe /mnt/\xff\\040b rw - cgroup2 cgroup2 rw\n",
+        );
+        let directory = OsString::from_vec(b"/mnt/\xff b".to_vec()).into();
+        let root = String::from(r"/in\xfe");
+        assert_eq!(mounts(&mountinfo, "0::/\n"), [Mount { directory, root, hierarchy: 0 }]);
     }
 }

@@ -2,12 +2,11 @@
 //! `cpu.cfs_quota_us` of version 1.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Cgroups;
 use super::mounts::Mount;
-use crate::kernel_text;
+use crate::kernel_text::{kernel_text, path_in_text};
 
 /// The CPU time that control groups allow a set of processes.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +98,7 @@ fn tightest(mounts: &[Mount], memberships: &str) -> Option<(f64, PathBuf)> {
         let of_hierarchy = mounts.iter().filter(|one| number.parse() == Ok(one.hierarchy));
         for mount in of_hierarchy {
             let Ok(inner) = Path::new(path).strip_prefix(&mount.root) else { continue };
-            let own = mount.directory.join(inner);
+            let own = mount.directory.join(path_in_text(&inner.to_string_lossy()));
             // The group that is mounted may be a container's, and have a limit, too.
             for group in own.ancestors().take_while(|one| one.starts_with(&mount.directory)) {
                 if let Some(cpus) = limit(group)
@@ -115,7 +114,7 @@ fn tightest(mounts: &[Mount], memberships: &str) -> Option<(f64, PathBuf)> {
 
 /// The limit that one group sets.
 fn limit(group: &Path) -> Option<f64> {
-    let text = |name: &str| fs::read_to_string(group.join(name)).ok();
+    let text = |name: &str| kernel_text(group.join(name)).ok();
     let (quota, period) = match text("cpu.max") {
         Some(line) => {
             let (quota, period) = line.trim().split_once(' ')?;
@@ -131,6 +130,8 @@ fn limit(group: &Path) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn write(file: &Path, text: &str) {
@@ -200,5 +201,16 @@ mod tests {
         let is_none = matches!(own, CpuQuota::Cpus { cpus: ..=0.0, .. });
         assert!(own != CpuQuota::Different && !is_none, "{own:?}");
         assert_eq!(cgroups.cpu_quota([u32::MAX >> 2]), CpuQuota::Unlimited);
+    }
+
+    #[test]
+    fn a_group_whose_name_is_no_utf8_has_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().to_owned();
+        let group = directory.join(path_in_text(r"a\xff"));
+        write(&group.join("cpu.max"), "50000 100000\n");
+        let mounts = [Mount { directory, root: String::from("/"), hierarchy: 0 }];
+        assert_eq!(tightest(&mounts, r"0::/a\xff"), Some((0.5, group)));
+        assert_eq!(tightest(&mounts, r"0::/a\xfe"), None);
     }
 }

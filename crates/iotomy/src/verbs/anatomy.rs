@@ -27,7 +27,7 @@ use super::trace::{
 use super::{judging, outputs};
 use crate::errors::print_error;
 use crate::manual::Manual;
-use crate::screen::OutputStyle;
+use crate::screen::{OutputStyle, path_text};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     if let (Some(record), None) = (&args.against, &args.svg) {
         bail!(
             "cannot compare with {}: --against applies to the flame graph only; add --svg FILE",
-            record.display()
+            path_text(record)
         );
     }
     let against = args.against.as_ref().map(store::load_anatomy).transpose()?;

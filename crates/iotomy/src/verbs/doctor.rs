@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::outputs;
 use crate::manual::{FAILED, Manual};
 use crate::pager;
-use crate::screen::OutputStyle;
+use crate::screen::{OutputStyle, path_text};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
 }
 
 fn checked(folder: &Path) -> Result<PathBuf> {
-    let name = folder.display();
+    let name = path_text(folder);
     let remedy = "name an existing directory with --path";
     match fs::metadata(folder) {
         Ok(found) if found.is_dir() => Ok(folder.to_owned()),

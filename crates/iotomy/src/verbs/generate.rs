@@ -11,6 +11,7 @@ use iotomy_record::store::OutputFile;
 
 use super::{complete, outputs};
 use crate::manual::{self, DONE, FAILED, Manual};
+use crate::screen::path_text;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -51,7 +52,7 @@ pub(crate) type Page = fn(&Command, &str, &[String]) -> String;
 pub(crate) fn run(args: &GenerateArgs, command: Command, page: Page) -> Result<ExitCode> {
     let folder = &args.folder;
     fs::create_dir_all(folder).with_context(|| {
-        format!("cannot create the directory {}; name one that you may write to", folder.display())
+        format!("cannot create the directory {}; name one that you may write to", path_text(folder))
     })?;
     let mut command = command.disable_help_subcommand(true);
     command.build();

@@ -21,7 +21,7 @@ use super::saving::SaveArgs;
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
 use crate::pager;
-use crate::screen::{OutputStyle, is_dumb, shown_lines};
+use crate::screen::{OutputStyle, is_dumb, path_text, shown_lines};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -166,7 +166,7 @@ fn keep(cache: Option<Cache>, record: &Limits, before: Option<Limits>) {
 
 /// Others at work make every figure worse, and it is kept: that is to be known.
 fn say_if_busy(record: &Limits) {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let text = iotomy_host::kernel_text("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().and_then(|minute| minute.parse::<f64>().ok());
     // This run by itself makes less than one.
     let most = f64::from(record.machine.cpus) / 2.0 + 1.0;
@@ -211,7 +211,7 @@ fn folders(paths: &[PathBuf]) -> Result<Vec<Folder>> {
         match folders.iter().find(|other| other.volume().id == folder.volume().id) {
             Some(other) => print_error(&anyhow::anyhow!(
                 "{} is on the file system of {}, which is measured once",
-                path.display(),
+                path_text(path),
                 other.volume().path
             )),
             None => folders.push(folder),

@@ -10,18 +10,19 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
-use iotomy_record::printable;
+use iotomy_record::lossless;
 use iotomy_record::store::{self, OutputFile, Record};
 use iotomy_report::{PartKind, Source};
 use iotomy_sys::launch::helper;
 
 use crate::manual::{DONE, FAILED, Manual};
 use crate::pager;
-use crate::screen::shown;
+use crate::screen::{path_text, shown};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         .iter()
         .map(|path| {
             let (record, bytes) = store::load_with_bytes(path)?;
-            Ok((path.to_string_lossy().into_owned(), record, bytes))
+            Ok((lossless(path.as_os_str().as_bytes()), record, bytes))
         })
         .collect::<Result<_>>()?;
     let sources: Vec<Source<'_>> =
@@ -126,7 +127,7 @@ fn page(args: &ReportArgs, sources: &[Source<'_>], here: &Path) -> Result<ExitCo
     }
     if args.output.is_none() {
         // A default name is printed. If standard error is closed, it cannot be.
-        let name = shown(&to.to_string_lossy());
+        let name = shown(&path_text(to));
         let _ = writeln!(std::io::stderr(), "iotomy: wrote {name}");
     }
     if args.open {
@@ -156,7 +157,7 @@ fn refuse_a_record(args: &ReportArgs, to: &Path, here: &Path) -> Result<()> {
     if let Some(path) = args.records.iter().find(is_record) {
         bail!(
             "cannot write the report to {}: it is the record; give another name with -o",
-            printable(&path.to_string_lossy(), true)
+            path_text(path)
         );
     }
     Ok(())
@@ -178,7 +179,7 @@ fn list(sources: &[Source<'_>]) -> String {
 /// By the desktop's own opener, which returns when it has found a program.
 fn open(path: &Path) -> Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let shown = printable(&path.to_string_lossy(), true);
+    let shown = path_text(&path);
     let status = helper("xdg-open")
         .and_then(|mut opener| opener.arg(&path).stdin(Stdio::null()).status())
         .with_context(|| {

@@ -2,6 +2,7 @@
 //! container, or the whole machine.
 
 use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 use iotomy_host::Cgroups;
 use iotomy_observe::{Glob, Selection, Target};
-use iotomy_record::Watched;
+use iotomy_record::{Watched, lossless};
 
 use crate::screen::shown;
 
@@ -125,7 +126,10 @@ impl TargetArgs {
         let kinds: [(&str, Vec<String>); 5] = [
             ("process", self.pid.iter().map(u32::to_string).collect()),
             ("name", self.name.iter().map(Glob::to_string).collect()),
-            ("cgroup", self.cgroup.iter().map(|path| path.display().to_string()).collect()),
+            (
+                "cgroup",
+                self.cgroup.iter().map(|path| lossless(path.as_os_str().as_bytes())).collect(),
+            ),
             ("unit", self.unit.clone()),
             ("container", self.container.clone()),
         ];

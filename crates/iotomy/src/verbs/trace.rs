@@ -14,6 +14,7 @@ mod user;
 pub(super) mod watching;
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -23,7 +24,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target};
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Trace, View};
+use iotomy_record::{Trace, View, lossless};
 use iotomy_report::Style;
 use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
@@ -335,7 +336,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
 fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
     let subject = match &request.target {
         Target::Command(command) => {
-            let words = command.argv.iter().map(|word| word.to_string_lossy());
+            let words = command.argv.iter().map(|word| lossless(word.as_bytes()));
             words.collect::<Vec<_>>().join(" ")
         }
         Target::Running(_) | Target::Machine => args.target.description(),

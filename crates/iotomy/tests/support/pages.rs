@@ -53,6 +53,32 @@ impl Page {
         self.asks_nobody();
     }
 
+    /// In windows so wide nothing is outside of the window, but for what scrolls in a box of its own, and nothing is cut
+    /// off; in the widest one no words of a table have to be scrolled to.
+    pub(crate) fn fits_its_windows(&mut self) {
+        for wide in [400, 800, 1280] {
+            self.browser.resize(wide, 1000);
+            let found = self.browser.run(
+                "const page = document.documentElement, wide = page.clientWidth, bad = [];
+                 if (page.scrollWidth > wide) bad.push('the page: ' + page.scrollWidth);
+                 const tell = (what, e) => bad.push(what + ' ' + e.tagName + ' in ' + (e.closest('[id]') || e).id + ': '
+                   + e.textContent.slice(0, 60));
+                 const box = e => e.parentElement && e.parentElement.closest('.scroll, .draw, nav');
+                 for (const e of document.querySelectorAll('body *')) {
+                   const at = e.getBoundingClientRect(), style = getComputedStyle(e);
+                   if (!at.width || !at.height || e.matches('.skip, .table caption')) continue;
+                   if (at.right > wide + 1 && !box(e)) tell('outside', e);
+                   if (['hidden', 'clip'].includes(style.overflowX) && e.scrollWidth > e.clientWidth + 1) tell('cut', e);
+                 }
+                 for (const e of document.querySelectorAll('.scroll td.w, .scroll th.w'))
+                   if (wide >= 1280 && e.getBoundingClientRect().right > box(e).getBoundingClientRect().right + 1)
+                     tell('to be scrolled to', e);
+                 return bad;",
+            );
+            assert_eq!(found.as_array().unwrap().len(), 0, "at {wide}: {found:#}");
+        }
+    }
+
     /// Texts of a picture do not lie on each other.
     pub(crate) fn has_no_text_over_text(&mut self) {
         let found = self.browser.run(

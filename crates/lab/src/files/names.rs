@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Returns the bytes that the kernel reports as reclaimable from its object caches, which include
 /// names; `None` if it does not report them.
 pub(super) fn reclaimable() -> Option<u64> {
-    field(&fs::read_to_string("/proc/meminfo").ok()?)
+    field(&iotomy_host::kernel_text("/proc/meminfo").ok()?)
 }
 
 fn field(meminfo: &str) -> Option<u64> {
@@ -20,7 +20,7 @@ fn field(meminfo: &str) -> Option<u64> {
 
 /// Returns the bytes of the cache of names, which only root can read.
 pub(super) fn dentries() -> Option<u64> {
-    slab(&fs::read_to_string("/proc/slabinfo").ok()?, "dentry")
+    slab(&iotomy_host::kernel_text("/proc/slabinfo").ok()?, "dentry")
 }
 
 /// Returns the number of allocated objects of a cache times their size, from slabinfo(5).

@@ -1,6 +1,5 @@
 //! CPU time and run queue delay of threads and processes.
 
-use std::fs;
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -60,7 +59,7 @@ pub(crate) fn used_ns(pids: &[i32]) -> Option<u64> {
 /// Sums a field of `/proc/PID/schedstat` over the processes.
 fn scheduled(pids: &[i32], field: usize) -> Option<u64> {
     let of = |pid: &i32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+        let text = iotomy_host::kernel_text(format!("/proc/{pid}/schedstat")).ok()?;
         text.split_whitespace().nth(field)?.parse::<u64>().ok()
     };
     pids.iter().map(of).sum()

@@ -46,7 +46,8 @@ impl Zram {
         };
         // A read of this file adds a device.
         let added = format!("{CONTROL}/hot_add");
-        let number = fs::read_to_string(&added).map_err(refused(&format!("read of {added}")))?;
+        let number =
+            iotomy_host::kernel_text(&added).map_err(refused(&format!("read of {added}")))?;
         let number: u32 = number
             .trim()
             .parse()
@@ -86,7 +87,7 @@ impl Drop for Zram {
 
 /// Returns the identity of a device: its number, the sequence number of its disk, and the boot id.
 fn identity(number: u32) -> Option<String> {
-    let read = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_owned());
+    let read = |path: &str| Some(iotomy_host::kernel_text(path).ok()?.trim().to_owned());
     let disk = read(&format!("/sys/block/zram{number}/diskseq"))?;
     Some(format!("{number} {disk} {}", read("/proc/sys/kernel/random/boot_id")?))
 }

@@ -1,7 +1,6 @@
 //! A listening socket on the loopback, and the processes that wait on it: shared by `herd` and
 //! `accept`.
 
-use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -166,7 +165,7 @@ impl Task {
 
 /// Returns the one-minute load average.
 pub(crate) fn load() -> Option<f64> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let text = iotomy_host::kernel_text("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 

@@ -29,7 +29,7 @@ impl KernelSymbols {
         if unnamed.is_empty() {
             return;
         }
-        let table = fs::read_to_string(KALLSYMS).unwrap_or_default();
+        let table = iotomy_host::kernel_text(KALLSYMS).unwrap_or_default();
         self.functions.extend(look_up(&table, &unnamed));
     }
 
@@ -117,7 +117,7 @@ pub(crate) fn probe() -> Result<(), String> {
 }
 
 fn hidden() -> String {
-    let level = fs::read_to_string(KPTR_RESTRICT).unwrap_or_default();
+    let level = iotomy_host::kernel_text(KPTR_RESTRICT).unwrap_or_default();
     match level.trim() {
         // An address of 0 depends on the reader's privilege.
         "0" => "the kernel hides the addresses of its functions from users without CAP_SYSLOG"

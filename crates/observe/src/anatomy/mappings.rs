@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use iotomy_record::lossless;
 use iotomy_sys::side_band::{Event, Record};
 
 /// Mappings that are kept, in all: some 30 MiB.
@@ -108,7 +109,7 @@ impl Mappings {
             }
             Event::Exec { .. } => {}
             Event::Map { pid, start, length, offset, inode, path } => {
-                let end = start.saturating_add(length);
+                let (end, path) = (start.saturating_add(length), lossless(&path));
                 self.map(pid, at_ns, MapsLine { start, end, offset, inode, path: &path });
             }
             Event::Lost(records) => self.lost += records,
@@ -236,7 +237,7 @@ mod tests {
     }
 
     fn map(at_ns: u64, pid: u32, start: u64, path: &str) -> Record {
-        let path = path.to_owned();
+        let path = path.as_bytes().to_vec();
         let event = Event::Map { pid, start, length: 0x1000, offset: 0x400, inode: 5, path };
         Record { at_ns, event }
     }

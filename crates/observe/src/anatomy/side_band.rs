@@ -8,6 +8,7 @@
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::thread::JoinHandle;
 
+use iotomy_record::lossless;
 use iotomy_sys::side_band::{Record, SideBand, records};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -64,7 +65,7 @@ impl Listener {
                 // One that has ended meanwhile has none.
                 maps => maps.unwrap_or_default(),
             };
-            mappings.attach(pid, &String::from_utf8_lossy(&maps));
+            mappings.attach(pid, &lossless(&maps));
         }
         let (ended, end) = io::pipe()?;
         // Signals are for the thread that watches.

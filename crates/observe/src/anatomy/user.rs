@@ -4,9 +4,12 @@
 //! functions have no names. Nothing but regular files is opened.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
+use iotomy_record::bytes_of;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 
 /// The functions of the files looked up so far.
@@ -100,7 +103,9 @@ impl Functions {
 fn open(path: &str, inode: u64) -> Option<File> {
     // Non-blocking: the file may have become a pipe.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let mut file = File::options();
+    file.read(true).custom_flags(flags);
+    let file = file.open(OsStr::from_bytes(&bytes_of(path))).ok()?;
     let metadata = file.metadata().ok()?;
     (metadata.is_file() && metadata.ino() == inode).then_some(file)
 }
@@ -147,6 +152,16 @@ mod tests {
 
     fn inode(path: &std::path::Path) -> u64 {
         std::fs::metadata(path).unwrap().ino()
+    }
+
+    #[test]
+    fn a_file_whose_name_is_no_utf8_has_its_functions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(OsStr::from_bytes(b"a\xff"));
+        std::fs::copy("/proc/self/exe", &path).unwrap();
+        let name = iotomy_record::lossless(path.as_os_str().as_bytes());
+        assert!(name.ends_with("/a\\xff"), "{name}");
+        assert!(read(&name, inode(&path)).is_some());
     }
 
     /// Creates a program file with some changed bytes, and looks up functions throughout it.

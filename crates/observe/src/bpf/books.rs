@@ -252,7 +252,7 @@ impl Books {
                     true => names,
                     false => attach::Names { exec: comm, ..attach::Names::default() },
                 };
-                Program { exec, called, binary: String::new(), argv }
+                Program { exec, called, binary: String::new(), argv, argv_words: 0 }
             });
             RowAction::Freed
         });

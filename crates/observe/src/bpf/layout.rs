@@ -319,6 +319,8 @@ pub(super) struct Program {
     pub(super) called: String,
     pub(super) binary: String,
     pub(super) argv: Vec<String>,
+    /// The number of arguments where `argv` has only the first of them; 0 where it has all.
+    pub(super) argv_words: u32,
 }
 
 const EXEC_LEN: usize = 128;
@@ -329,7 +331,7 @@ impl Wire for Program {
 
     fn read(from: &mut Fields<'_>) -> Self {
         let argv_bytes = from.u32() as usize;
-        let _pad = from.u32();
+        let words = from.u32();
         let exec = text(from.bytes(EXEC_LEN));
         let binary = text(from.bytes(EXEC_LEN));
         let argv = from.bytes(ARGV_LEN);
@@ -349,7 +351,8 @@ impl Wire for Program {
             false => String::new(),
         };
         let binary = if binary == exec { String::new() } else { binary };
-        Self { exec, called, binary, argv }
+        let argv_words = if argv_bytes > ARGV_LEN { words } else { 0 };
+        Self { exec, called, binary, argv, argv_words }
     }
 }
 
@@ -511,7 +514,31 @@ mod tests {
         wire[8 + 2 * EXEC_LEN..][..9].copy_from_slice(b"dd\0if=f\0\0");
         let program = Program::read(&mut Fields(&wire));
         assert_eq!((&*program.exec, &*program.called, &*program.binary), ("dd", "", "coreutils"));
-        assert_eq!(program.argv, ["dd", "if=f", ""]);
+        assert_eq!(
+            (&program.argv[..], program.argv_words),
+            (&["dd", "if=f", ""].map(String::from)[..], 0)
+        );
+    }
+
+    #[test]
+    fn arguments_that_are_cut_have_the_number_of_all() {
+        let mut wire = vec![0; Program::SIZE];
+        wire[..4].copy_from_slice(&1201u32.to_ne_bytes());
+        wire[4..8].copy_from_slice(&600u32.to_ne_bytes());
+        wire[8..15].copy_from_slice(b"/bin/dd");
+        wire[8 + 2 * EXEC_LEN..].copy_from_slice(&b"a\0".repeat(ARGV_LEN / 2));
+        let program = Program::read(&mut Fields(&wire));
+        assert_eq!((program.argv.len(), program.argv_words), (513, 600));
+        assert_eq!(program.argv[511..], ["a", "…"]);
+    }
+
+    #[test]
+    fn an_only_argument_that_is_empty_is_one() {
+        let mut wire = vec![0; Program::SIZE];
+        wire[..4].copy_from_slice(&1u32.to_ne_bytes());
+        assert_eq!(Program::read(&mut Fields(&wire)).argv, [""]);
+        wire[..4].copy_from_slice(&0u32.to_ne_bytes());
+        assert!(Program::read(&mut Fields(&wire)).argv.is_empty());
     }
 
     #[test]

@@ -67,6 +67,7 @@ static __always_inline void note_program(u32 image, struct task_struct *task,
 	from = mm->arg_start;
 	bytes = mm->arg_end - from;
 	s->program.argv_bytes = bytes;
+	s->program.argv_words = bprm->argc;
 	barrier_var(bytes); /* or the compiler checks one copy and passes the other */
 	if (bytes > ARGV_LEN)
 		bytes = ARGV_LEN;

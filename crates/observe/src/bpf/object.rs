@@ -390,7 +390,7 @@ impl Session {
         let programs = programs.filter(|program| counting(program.name()));
         let missed = programs.filter_map(|program| {
             let name = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
-            let info = std::fs::read_to_string(name).ok()?;
+            let info = iotomy_host::kernel_text(name).ok()?;
             let line = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
             line.trim().parse::<u64>().ok()
         });

@@ -173,6 +173,7 @@ fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
         called: of_program(|program| &program.called),
         binary: of_program(|program| &program.binary),
         argv: program.map(|program| program.argv.clone()).unwrap_or_default(),
+        argv_words: program.map_or(0, |program| program.argv_words),
         threads: image.threads,
         user_ns,
         system_ns,

@@ -65,7 +65,7 @@ pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, Strin
 }
 
 fn most() -> u32 {
-    let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
+    let most = iotomy_host::kernel_text("/proc/sys/kernel/perf_event_max_sample_rate");
     most.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(HZ)
 }
 

@@ -4,7 +4,6 @@
 //! trace's, whose books it reads, and its samples must end before those books are closed.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -395,7 +394,7 @@ fn prepare(
             program.set_autoload(false);
         }
     }
-    let deepest = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
+    let deepest = iotomy_host::kernel_text("/proc/sys/kernel/perf_event_max_stack");
     let deepest = deepest.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEPTH);
     for mut map in open.maps_mut() {
         match map.name().to_string_lossy().as_ref() {
@@ -447,7 +446,7 @@ fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), NoEvents> {
         return Ok((Ticker::Cycles, events));
     }
     let events = open(Ticker::CpuClock).map_err(|error| {
-        let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
+        let most = iotomy_host::kernel_text("/proc/sys/kernel/perf_event_max_sample_rate");
         let most = most.ok().and_then(|text| text.trim().parse::<u32>().ok());
         match most.filter(|most| *most < hz) {
             Some(most) => NoEvents::TooOften(format!(
@@ -473,7 +472,7 @@ enum NoEvents {
 
 /// The CPUs that run, as `0-3,6` has them.
 pub(super) fn online() -> Vec<u32> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let text = iotomy_host::kernel_text("/sys/devices/system/cpu/online").unwrap_or_default();
     cpus(text.trim()).unwrap_or_else(|| vec![0])
 }
 
@@ -489,6 +488,7 @@ fn cpus(list: &str) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::fs;
 
     use super::super::object::verified;
     use super::*;

@@ -228,8 +228,8 @@ struct attached {
 };
 
 struct program {
-	__u32 argv_bytes; /* all of them, also those beyond ARGV_LEN */
-	__u32 pad;
+	__u32 argv_bytes;      /* all of them, also those beyond ARGV_LEN */
+	__u32 argv_words;      /* likewise */
 	char exec[EXEC_LEN];   /* the path executed */
 	char binary[EXEC_LEN]; /* the name of the file that is run */
 	char argv[ARGV_LEN];

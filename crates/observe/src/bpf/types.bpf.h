@@ -465,6 +465,7 @@ struct io_sr_msg {
 };
 
 struct linux_binprm {
+	int argc;
 	const char *filename;
 };
 

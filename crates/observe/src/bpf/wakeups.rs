@@ -72,7 +72,7 @@ impl Wakeups {
         let program = self.object.progs_mut().find(|one| one.name() == TRACEPOINT);
         let info = program.and_then(|program| {
             let file = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
-            std::fs::read_to_string(file).ok()
+            iotomy_host::kernel_text(file).ok()
         });
         let missed = info.as_deref().and_then(|text| {
             let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;

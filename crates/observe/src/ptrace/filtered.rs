@@ -1,10 +1,10 @@
 //! The filter of calls, their groups and the end of the watch, decided at each return: as in the kernel's
 //! programs (`where.bpf.h`, `until.bpf.h`).
 
-use std::fs;
 use std::time::Instant;
 
 use iotomy_d::Outcome;
+use iotomy_host::kernel_text;
 use iotomy_record::Group;
 use iotomy_sys::syscalls;
 
@@ -115,15 +115,13 @@ impl Session {
             }
             false => Vec::new(),
         };
-        let of_task = |file: &str| fs::read(format!("/proc/{tid}/{file}")).unwrap_or_default();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let threadname = match uses(fact::THREADNAME) {
-            true => text(of_task("comm")).trim_end_matches('\n').to_owned(),
+            true => procfs::thread_name(tid),
             false => String::new(),
         };
         let cgroups = match uses(fact::CGROUP) {
             true => {
-                let lines = text(of_task("cgroup"));
+                let lines = kernel_text(format!("/proc/{tid}/cgroup")).unwrap_or_default();
                 let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
                 lines.lines().filter_map(path).collect()
             }

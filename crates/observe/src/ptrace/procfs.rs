@@ -103,7 +103,7 @@ pub(super) fn usage(pid: u32, tid: u32) -> Option<Usage> {
     let folder = format!("/proc/{pid}/task/{tid}");
     let stat = kernel_text(format!("{folder}/stat")).ok()?;
     let status = kernel_text(format!("{folder}/status")).ok()?;
-    let run_ns = fs::read_to_string(format!("{folder}/schedstat"))
+    let run_ns = iotomy_host::kernel_text(format!("{folder}/schedstat"))
         .ok()
         .and_then(|line| line.split_whitespace().next()?.parse().ok());
     // Fields 3 (state), 10 (minor faults), 12 (major), 14 and 15 (user, system) of proc(5).
@@ -296,7 +296,7 @@ pub(super) fn as_it_is(tid: u32, fd: i32) -> FileUse {
 /// Whether a descriptor reads past the page cache.
 fn is_direct(tid: u32, fd: i32) -> bool {
     const O_DIRECT: u64 = 0o40000;
-    let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
+    let text = iotomy_host::kernel_text(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     flags
         .and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok())

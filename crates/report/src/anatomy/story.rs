@@ -9,6 +9,7 @@ use iotomy_record::{CallEvent, Hidden, SlowCall, SlowestCalls};
 
 use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::page::{Ink, Page};
+use crate::trace::images::NAMELESS;
 
 /// Columns of a moment in µs.
 const MOMENT: usize = 12;
@@ -162,10 +163,10 @@ pub(super) fn details(page: &Page<'_>, event: &CallEvent) -> String {
         return state;
     }
     if let Some(by) = word("by") {
-        return if by == "an interrupt" {
-            "by an interrupt".to_owned()
-        } else {
-            format!("while {by} ran")
+        return match by.as_str() {
+            "an interrupt" => "by an interrupt".to_owned(),
+            "" => format!("while {NAMELESS} ran"),
+            by => format!("while {by} ran"),
         };
     }
     let mut parts = Vec::new();

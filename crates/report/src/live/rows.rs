@@ -14,7 +14,7 @@ use super::screen::{Opened, Screen, Tab};
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::peers::PeerNames;
-use crate::trace::images::{CallSum, label};
+use crate::trace::images::{CallSum, cpus_used, label};
 
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
@@ -368,7 +368,10 @@ impl<'a> SnapshotDelta<'a> {
             row.cell(self.more(one.calls, old.calls), rate);
             row.cell(self.more(one.errors, old.errors), rate);
             row.cell(self.more(one.bytes, old.bytes), size);
-            row.cell(ms(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns)) / 10.0, per_cent);
+            let on_cpu = ms(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns));
+            let threads = f64::from(one.threads.max(old.threads).max(1));
+            let cpus = cpus_used(on_cpu, ms(|row| row.thread_ns), 1e3, threads);
+            row.cell(cpus * 100.0, per_cent);
             row.cell(ms(|row| row.user_ns), rate);
             row.cell(ms(|row| row.blocked_ns), rate);
             row.cell(ms(|row| row.runnable_ns), rate);

@@ -15,13 +15,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
         return;
     }
     let extras = &record.about.extras;
-    let heads: Vec<String> = extras
-        .iter()
-        .map(|extra| {
-            let name = extra.name.trim_end_matches("_ns").trim_end_matches("_bytes");
-            page.name(&name.replace('_', " "), NAME)
-        })
-        .collect();
+    let heads: Vec<String> =
+        extras.iter().map(|extra| page.name(&super::extra_head(&extra.name), NAME)).collect();
     let of_extra = |name: &str| {
         let name = name.to_owned();
         cases.iter().filter_map(move |case| case.extra.get(&name).copied())

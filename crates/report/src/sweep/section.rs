@@ -283,8 +283,8 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
     let scales: Vec<Scale> =
         extras.iter().map(|extra| Scale::for_figures(&extra.unit, of_extra(&extra.name))).collect();
     for (extra, scale) in extras.iter().zip(&scales) {
-        let head = extra.name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " ");
-        fields.push(Field::number(&page.name(&extra.name, 60), &page.name(&head, 60), scale.unit));
+        let head = page.name(&super::extra_head(&extra.name), 60);
+        fields.push(Field::number(&page.name(&extra.name, 60), &head, scale.unit));
     }
     let mut sheet = Sheet::new("cases", "Each case", fields);
     let figure = |value: Option<f64>, scale: &Scale| {
@@ -314,7 +314,7 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
     for extra in extras.iter().take(40) {
         sheet.notes.push(format!(
             "{}: {}",
-            page.name(&extra.name, 60),
+            page.name(&super::extra_head(&extra.name), 60),
             page.name(&extra.summary, 400)
         ));
     }

@@ -144,6 +144,18 @@ fn a_herd() {
 }
 
 #[test]
+fn further_measurements_have_the_names_of_the_other_reports() {
+    let mut record = record();
+    record.about.extras[1].name = "waiting_ns".into();
+    for case in &mut record.cases {
+        let quiet = case.extra.remove("quiet_ns");
+        case.extra.extend(quiet.map(|value| ("waiting_ns".to_owned(), value)));
+    }
+    let text = text(&record);
+    assert!(text.contains("runq") && !text.contains("waiting"), "{text}");
+}
+
+#[test]
 fn narrow_and_ascii() {
     let style = Style { width: 60, unicode: false, ..Style::default() };
     insta::assert_snapshot!(sweep(&record(), &style));

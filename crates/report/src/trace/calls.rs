@@ -4,7 +4,7 @@
 
 use iotomy_record::{Call, SortKey, Trace};
 
-use super::images::{CallSum, Image};
+use super::images::{CallSum, Image, command_line};
 use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, print_hidden, rows, shown_images};
 use crate::numbers::{bytes, decimals_for, figure, fixed, percent, thousands};
 use crate::page::{Ink, Page};
@@ -53,11 +53,9 @@ fn print_title(page: &mut Page<'_>, image: &Image<'_>) {
         label += &format!(" [{binary}]");
     }
     let alone = image.process.filter(|process| process.count() == 1 && !process.before_exec);
-    let argv = alone.map(|process| process.argv.as_slice()).unwrap_or_default();
     let room = page.width().saturating_sub(crate::page::columns(&label) + 5);
-    // More arguments than columns cannot be seen.
-    let argv: Vec<_> = argv.iter().take(room).map(|word| page.name(word, room)).collect();
-    let argv = page.name(&argv.join(" "), room);
+    let argv = alone.map(|one| command_line(page, &one.argv, one.argv_words, room));
+    let argv = argv.unwrap_or_default();
     page.line(&[(Ink::Plain, "  "), (Ink::Bold, &label), (Ink::Plain, "   "), (Ink::Dim, &argv)]);
 }
 

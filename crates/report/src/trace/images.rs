@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use iotomy_record::{Call, LedgerRow, Process, RingOperation, SortKey, Trace};
 
 use crate::numbers::{figure, thousands};
-use crate::page::Page;
+use crate::page::{Page, columns};
 
 /// One program image of one process.
 #[derive(Debug, Default)]
@@ -72,15 +72,39 @@ impl<'r> Image<'r> {
     }
 }
 
-/// `dd (29838)`.
+/// `dd (29838)`; names may be empty.
 pub(crate) fn label(page: &Page<'_>, exec: &str, pid: u32) -> String {
-    format!("{} ({pid})", page.name(exec, 24))
+    match exec.is_empty() {
+        true => format!("{NAMELESS} ({pid})"),
+        false => format!("{} ({pid})", page.name(exec, 24)),
+    }
+}
+
+/// In place of a name that is empty.
+pub(crate) const NAMELESS: &str = "(no name)";
+
+/// A command line within so many columns. An empty word has quotation marks, and of one that was cut
+/// there is the number of `all` words.
+pub(crate) fn command_line(page: &Page<'_>, words: &[String], all: u32, room: usize) -> String {
+    // More words than columns cannot be seen.
+    let words = words.iter().take(room).map(|word| match word.is_empty() {
+        true => "''".to_owned(),
+        false => page.name(word, room),
+    });
+    let text = words.collect::<Vec<_>>().join(" ");
+    let all = if all > 0 { format!(" ({} words)", thousands(all.into())) } else { String::new() };
+    // The number is of more use than the last words.
+    match room.checked_sub(columns(&all)) {
+        Some(left) if left > 0 => page.name(&text, left) + &all,
+        _ => page.name(&text, room),
+    }
 }
 
 /// `cc1 × 210`.
 pub(super) fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
     let times = if page.unicode() { "×" } else { "x" };
-    format!("{} {times} {}", page.name(name, 24), thousands(n.into()))
+    let name = if name.is_empty() { NAMELESS.to_owned() } else { page.name(name, 24) };
+    format!("{name} {times} {}", thousands(n.into()))
 }
 
 /// The names that users know the images of a record by.
@@ -250,6 +274,16 @@ impl Ledger {
     pub(crate) fn residual(&self) -> i128 {
         self.thread - self.user - self.calls - self.blocked - self.runnable
     }
+}
+
+/// The CPUs that threads used in so much time, by their time on a CPU and in all. A thread uses no more than
+/// one: above that, clocks or the moments at which the kernel was asked differ. Where threads came and went
+/// meanwhile, their time tells of more of them than there are.
+pub(crate) fn cpus_used(on_cpu: f64, thread: f64, elapsed: f64, threads: f64) -> f64 {
+    /// How much longer than the elapsed time that of one thread may seem to be.
+    const JITTER: f64 = 1.1;
+    let most = if thread > threads * elapsed * JITTER { f64::INFINITY } else { threads };
+    (on_cpu / elapsed).min(most)
 }
 
 /// The same call summed, of one image or of several.

@@ -58,8 +58,7 @@ fn command(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
         true if record.view.machine => "none: the machine was watched".to_owned(),
         true => "none: running processes were watched".to_owned(),
-        // More words than columns cannot be seen.
-        false => page.name(&record.command[..record.command.len().min(2_000)].join(" "), 2_000),
+        false => images::command_line(page, &record.command, 0, 2_000),
     }
 }
 
@@ -67,7 +66,7 @@ fn command(page: &Page<'_>, record: &Trace) -> String {
 pub(crate) fn title(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
         true => headline::subject(page, record, &images::list(record)),
-        false => page.name(&record.command[..record.command.len().min(200)].join(" "), 160),
+        false => images::command_line(page, &record.command, 0, 160),
     }
 }
 
@@ -323,7 +322,7 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         };
         let calls = CallSum::total("", image.calls.iter().copied());
         let process = image.process;
-        let argv = process.map(|p| page.name(&p.argv[..p.argv.len().min(200)].join(" "), 200));
+        let argv = process.map(|p| images::command_line(page, &p.argv, p.argv_words, 200));
         // In one column with its name: the table has to fit on paper.
         let binary = image.binary(page).map(|binary| format!(" [{binary}]")).unwrap_or_default();
         sheet.push(vec![

@@ -22,6 +22,7 @@ macro_rules! golden {
 
 mod overhead;
 mod peers;
+mod threads;
 
 golden!(one_process, rendered(&records::dd()));
 golden!(a_tree_of_processes, rendered(&records::shell_tree()));
@@ -276,4 +277,21 @@ fn what_classic_asynchronous_io_moves_is_said_not_to_be_seen() {
     record.calls.push(call);
     let text = rendered(&record);
     assert!(text.contains("what classic asynchronous I/O read and wrote is not seen"), "{text}");
+}
+
+#[test]
+fn a_cut_command_line_has_the_number_of_its_words_and_an_empty_word_is_seen() {
+    let mut record = records::shell_tree();
+    let one = record.processes.iter_mut().find(|one| !one.before_exec).unwrap();
+    one.argv = (0..300).map(|n| format!("word{n}")).chain(["…".to_owned()]).collect();
+    one.argv_words = 1_200;
+    let text = rendered(&record);
+    assert!(text.contains("word0") && text.contains(" (1,200 words)\n"), "{text}");
+    let page = looks::page_alone(&as_record(record.clone()));
+    assert!(page.contains(" (1,200 words)</td>"), "{page}");
+    for process in &mut record.processes {
+        (process.argv, process.argv_words) = (vec![String::new()], 0);
+    }
+    let text = rendered(&record);
+    assert!(text.lines().any(|line| line.ends_with(")   ''")), "{text}");
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use iotomy_record::{SortKey, Thread, Trace};
 
-use super::images::{Image, Names, times};
+use super::images::{Image, Names, label as label_one, times};
 use super::{USUAL_ROWS, print_hidden, rows};
 use crate::numbers::{decimals_for, fixed, share, thousands};
 use crate::page::{Ink, Page};
@@ -15,7 +15,8 @@ use crate::sheet::{Cell, Field, Sheet};
 use crate::table::{Column, Row, Table};
 
 const COLUMNS: [Column; 11] = [
-    Column::text("thread", 9),
+    // Names of threads differ at their ends, and their ids stand behind these.
+    Column::text("thread", 9).no_less_than(24),
     Column::text("process", 4),
     Column::number("calls", "", 6),
     Column::number("errors", "", 2),
@@ -62,13 +63,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
 
 /// `redis-server (812)`, or `worker × 1,204` for several threads.
 fn label(page: &Page<'_>, thread: &Thread) -> String {
-    let name = match thread.name.is_empty() {
-        true => "(other names)".to_owned(),
-        false => page.name(&thread.name, 24),
-    };
     match thread.count() {
-        1 => format!("{name} ({})", thread.tid),
-        n => times(page, &name, n),
+        1 => label_one(page, &thread.name, thread.tid),
+        // Of several without a name, these are the ones for whose names there was no room.
+        n if thread.name.is_empty() => times(page, "(other names)", n),
+        n => times(page, &thread.name, n),
     }
 }
 
@@ -105,6 +104,7 @@ fn sorted(record: &Trace) -> Vec<&Thread> {
 
 /// Figures of a thread, or of several, wide enough for any.
 struct Sum {
+    threads: u128,
     calls: u128,
     errors: u128,
     on_cpu: u128,
@@ -123,6 +123,7 @@ impl Sum {
             threads.clone().into_iter().map(|thread| part(thread).map(u128::from)).sum()
         };
         Self {
+            threads: threads.clone().into_iter().map(|thread| u128::from(thread.count())).sum(),
             calls: sum(|thread| thread.calls),
             errors: sum(|thread| thread.errors),
             on_cpu: sum(|thread| thread.on_cpu_ns),
@@ -133,9 +134,11 @@ impl Sum {
         }
     }
 
-    /// Of one CPU during the watch; nothing where that took no time.
+    /// Of one CPU during the watch; nothing where that took no time. The kernel's clock of CPU time and
+    /// that of the watch differ by a little; a thread uses no more than one CPU.
     fn of_a_cpu(&self, record: &Trace) -> Option<f64> {
-        (record.wall_ns > 0).then(|| self.on_cpu as f64 / record.wall_ns as f64 * 100.0)
+        let share = self.on_cpu as f64 / record.wall_ns as f64 * 100.0;
+        (record.wall_ns > 0).then(|| share.min(self.threads as f64 * 100.0))
     }
 }
 

@@ -14,7 +14,7 @@ _iotomy() {
     # A colon ends a value here, unless it is escaped.
     for line in "${(@)answer[3,-1]}"; do
         local value=${line%%$'\t'*}
-        local item=${value//:/\\:}
+        local item=${${value//\\/\\\\}//:/\\:}
         [[ $line == *$'\t'* ]] && item+=:${line#*$'\t'}
         if [[ $value == *= ]]; then
             open+=("$item")

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use iotomy_history::Pick;
-use iotomy_record::{printable, store};
+use iotomy_record::store;
 
 use super::{opened, pick, place, print};
 use crate::manual::{DONE, FAILED, Manual};
+use crate::screen::path_text;
 use crate::verbs::saving::{VERSION, keep_in, run_name};
 
 pub(super) const NAME: Manual = Manual {
@@ -92,7 +93,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     keep_in(&place()?, |store| {
         for ((record, json), file) in records.iter().zip(&args.files) {
             let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
-            let file = printable(&file.to_string_lossy(), true);
+            let file = path_text(file);
             print(&format!("{file}: run {id}\n"))?;
         }
         Ok(ExitCode::SUCCESS)

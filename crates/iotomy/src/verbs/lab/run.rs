@@ -16,7 +16,7 @@ use super::host::CommandHost;
 use super::turns::{RunRequest, Turn, chosen, locks, turns};
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
-use crate::screen::OutputStyle;
+use crate::screen::{OutputStyle, path_text};
 use crate::verbs::outputs;
 use crate::verbs::saving::SaveArgs;
 use crate::verbs::trace::seconds;
@@ -182,7 +182,7 @@ fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
 
 /// Reports that the leftovers of a killed run were removed, or could not be.
 fn tell_of(left: &LeftBehind) {
-    let path = left.path.display();
+    let path = path_text(&left.path);
     print_error(&match &left.error {
         None => anyhow::anyhow!("removed {path}, left by a killed run"),
         Some(error) => anyhow::anyhow!(

@@ -20,6 +20,7 @@ use super::given::{AxisArguments, values};
 use super::host::CommandHost;
 use super::named;
 use super::run::RunArgs;
+use crate::screen::path_text;
 use crate::verbs::outputs;
 
 /// The default directory.
@@ -125,7 +126,7 @@ impl RunRequest<'_> {
             && !own.is_dir()
             && let Some(one) = experiment(&before.experiment)
         {
-            let (experiment, gone) = (one.declaration().name, own.display());
+            let (experiment, gone) = (one.declaration().name, path_text(own));
             let reason = format!("its directory {gone} no longer exists");
             return Err(RunError::Resume { experiment, reason }.into());
         }

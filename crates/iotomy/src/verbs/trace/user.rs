@@ -6,7 +6,6 @@
 //! directories of programs, are not passed to another user.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -54,7 +53,7 @@ impl UserArgs {
         let Some(name) = &self.user else { return Ok(()) };
         let (credentials, user) = looked_up(name)?;
         if !self.preserve_environment {
-            let defs = fs::read_to_string(LOGIN_DEFS).unwrap_or_default();
+            let defs = iotomy_host::kernel_text(LOGIN_DEFS).unwrap_or_default();
             command.clears_environment = true;
             command.environment = environment(name, &user, &defs, std::env::vars_os());
         }

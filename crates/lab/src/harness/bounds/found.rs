@@ -15,7 +15,8 @@ const SPARE_PROCESSES: u64 = 64;
 /// Descriptors that a process may open.
 pub(super) fn descriptors(root: &Path, most: u64) -> Bound {
     let file = root.join("proc/sys/fs/nr_open");
-    let above = fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let above =
+        iotomy_host::kernel_text(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let first = match above.is_some_and(|above| above <= most) {
         true => "sysctl fs.nr_open=#, then ",
         false => "",
@@ -83,7 +84,7 @@ impl User {
     fn tasks(self, root: &Path) -> u64 {
         let of_process = |folder: fs::DirEntry| {
             folder.file_name().to_str()?.parse::<u32>().ok()?;
-            let status = fs::read_to_string(folder.path().join("status")).ok()?;
+            let status = iotomy_host::kernel_text(folder.path().join("status")).ok()?;
             let field = |name: &str| {
                 let line = status.lines().find_map(|line| line.strip_prefix(name))?;
                 line.split_whitespace().next()?.parse::<u64>().ok()
@@ -98,7 +99,7 @@ impl User {
 
 /// The bounds on the processes that `user`, or root, can create.
 pub(super) fn process_bounds(root: &Path, user: Option<User>) -> Vec<Bound> {
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let read = |path: &str| iotomy_host::kernel_text(root.join(path)).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     // The fourth field has the running and the existing tasks: "1/234".
     let tasks = read("proc/loadavg")

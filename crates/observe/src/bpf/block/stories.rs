@@ -130,7 +130,7 @@ fn happening(event: &Event, start_ns: u64) -> CallEvent {
             let name = [event.args[0].to_ne_bytes(), event.args[1].to_ne_bytes()].concat();
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
             let interrupt = event.args[2] != 0;
-            let by = String::from_utf8_lossy(&name[..end]).into_owned();
+            let by = iotomy_record::lossless(&name[..end]);
             word(words, "by", if interrupt { "an interrupt".to_owned() } else { by });
         }
         QUEUE | INSERT | ISSUE | COMPLETE | MERGE => request(event, values, words),

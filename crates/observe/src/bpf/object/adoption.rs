@@ -76,6 +76,14 @@ impl Session {
         Ok(())
     }
 
+    /// A process that is selected by its id, runs, and was not found among the tasks of the kernel.
+    pub(in crate::bpf) fn hidden_process(&self) -> Option<u32> {
+        let is_found = |pid: u32| self.row::<u32>("attached_images", &pid.to_ne_bytes()).is_some();
+        // It may have ended in the meantime.
+        let is_hidden = |pid: &u32| !is_found(*pid) && crate::attach::process(*pid).is_ok();
+        self.selection.processes.iter().copied().find(is_hidden)
+    }
+
     /// `struct adoption` of `trace.h`.
     fn ask_for(&self, adoption: [u32; 4]) -> Result<(), String> {
         map(&self.object, ".data.adoption")

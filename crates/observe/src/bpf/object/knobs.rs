@@ -170,7 +170,7 @@ pub(super) fn set_sizes(open: &mut OpenObject, knobs: &Knobs) -> Result<(), libb
 
 /// The number of CPUs that may ever be there; more than any machine has where that is not known.
 pub(in crate::bpf) fn possible_cpus() -> u32 {
-    let range = std::fs::read_to_string("/sys/devices/system/cpu/possible");
+    let range = iotomy_host::kernel_text("/sys/devices/system/cpu/possible");
     let last = range.ok().and_then(|range| range.trim().rsplit(['-', ',']).next()?.parse().ok());
     last.map_or(4096, |last: u32| last.saturating_add(1))
 }

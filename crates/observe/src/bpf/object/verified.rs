@@ -24,7 +24,7 @@ fn steps_of(object: &Object, is_one: impl Fn(&str) -> bool) -> u64 {
     let programs = object.progs_mut().filter(|one| is_one(&one.name().to_string_lossy()));
     let steps = programs.map(|program| {
         let name = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
-        let info = std::fs::read_to_string(name).unwrap_or_default();
+        let info = iotomy_host::kernel_text(name).unwrap_or_default();
         let line = info.lines().find_map(|line| line.strip_prefix("verified_insns:"));
         line.map_or(0, |number| number.trim().parse::<u64>().unwrap())
     });
@@ -270,7 +270,7 @@ fn pointers_are_loaded_from_tasks_that_the_verifier_does_not_trust() {
     /// What helpers take only if the verifier trusts it.
     const TASKS: [&str; 2] = ["group_leader", "real_parent"];
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bpf");
-    let types = std::fs::read_to_string(format!("{directory}/types.bpf.h")).unwrap();
+    let types = iotomy_host::kernel_text(format!("{directory}/types.bpf.h")).unwrap();
     let (_, task) = types.split_once("\nstruct task_struct {").unwrap();
     let (task, _) = task.split_once("\n}").unwrap();
     let pointers: Vec<&str> = task
@@ -288,7 +288,7 @@ fn pointers_are_loaded_from_tasks_that_the_verifier_does_not_trust() {
             continue;
         }
         read += 1;
-        for line in std::fs::read_to_string(&path).unwrap().lines() {
+        for line in iotomy_host::kernel_text(&path).unwrap().lines() {
             for task in ["task", "prev", "next", "child", "parent", "leader"] {
                 let loads = |field: &&&str| {
                     let load = format!("{task}->{field}");
