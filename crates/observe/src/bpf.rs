@@ -166,7 +166,7 @@ pub(crate) fn watch(
         Target::Running(selection) => selection.resolved()?,
         _ => Selection::default(),
     };
-    let calibration = Calibration::begin().map_err(unsupported)?;
+    let calibration = Calibration::begin(request.peers).map_err(unsupported)?;
     let knobs = Knobs {
         selection: selection.clone(),
         has_companions: !companions.is_empty(),

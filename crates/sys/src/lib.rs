@@ -34,6 +34,7 @@ pub mod memory;
 pub mod nop_ring;
 pub mod orphans;
 mod own_name;
+pub mod pace;
 pub mod perf_event;
 pub mod poll;
 pub mod private_fd;

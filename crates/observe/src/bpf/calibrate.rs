@@ -1,14 +1,16 @@
 //! The overhead that watching adds to a call and to a switch, measured on this machine.
 //!
 //! A thread of this process works in rounds of several kinds ([`rounds`]): it makes the cheapest call there is; it
-//! writes to and reads from sockets in turn; it does so with caches that other work has filled, as a busy server's
-//! are; it sends a request to another thread and sleeps until the answer arrives. It does all of that several times:
-//! while the programs are loaded and once more before they are attached, beside them as an unwatched thread, as a
-//! watched one, and, under a filter, with calls that are left out. The differences between the typical (median) rounds are the overheads ([`typical`]).
+//! writes to and reads from a dozen descriptors in turn; it does so with caches that other work has filled, as a busy
+//! server's are; it sends a request to another thread and sleeps until the answer arrives. It does all of that several
+//! times: while the programs are loaded and once more before they are attached, beside them as an unwatched thread, as
+//! a watched one, and, under a filter, with calls that are left out. The differences between the typical (median)
+//! rounds are the overheads ([`typical`]). A fastest round would be one with warm caches, which no server has.
 //!
 //! All but the first follow each other within some 20 ms, and nothing else of iotomy runs meanwhile: what slows the
-//! machine slows all of them. A fastest round would be one with warm caches, which no server has. Where something else
-//! watches calls for a moment, one of the two measurements before may be without that.
+//! machine slows all of them. The exception is a CPU that shares its core with this one, and is busy for a while: how long
+//! the same work takes between the rounds tells those that it slowed. Where something else watches calls for a moment,
+//! one of the two measurements before may be without that.
 //!
 //! The threads share a CPU, so that no time of theirs is another's idle time, and all of it is theirs.
 
@@ -37,16 +39,17 @@ pub(super) struct Calibration {
 }
 
 impl Calibration {
-    /// Makes the threads, which begin beside the loading of the programs.
+    /// Makes the threads, which begin beside the loading of the programs. `sockets`: whether calls on sockets are watched
+    /// more closely than others.
     ///
     /// # Errors
     /// The resource that did not suffice.
-    pub(super) fn begin() -> Result<Self, String> {
-        let mut worker = Worker::new().map_err(|error| match error.raw_os_error() {
+    pub(super) fn begin(sockets: bool) -> Result<Self, String> {
+        let mut worker = Worker::new(sockets).map_err(|error| match error.raw_os_error() {
             Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
                 format!("cannot calibrate: {NO_DESCRIPTORS}")
             }
-            _ => format!("cannot calibrate: no pair of sockets: {error}"),
+            _ => format!("cannot calibrate: no descriptors: {error}"),
         })?;
         let far = worker.take_far();
         let (ask, asked) = sync_channel::<()>(0);
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn rounds_of_every_kind_are_made_and_leave_no_thread() {
-        let calibration = Calibration::begin().unwrap();
+        let calibration = Calibration::begin(true).unwrap();
         assert!(calibration.answer().unwrap().are_complete());
         assert!(calibration.rounds().unwrap().are_complete());
         let Calibration { ask, threads, .. } = calibration;

@@ -1,13 +1,15 @@
 //! The rounds of a calibration: what a thread does to find out how long it takes.
 
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use iotomy_sys::caches::Evictor;
+use iotomy_sys::pace::busy_work;
 
-use super::typical::Rounds;
+use super::typical::{Block, Rounds};
 
 /// Rounds of a kind are made in as many blocks.
 const BLOCKS: usize = 9;
@@ -15,18 +17,21 @@ const BLOCKS: usize = 9;
 const TIGHT: u32 = 128;
 const WARM: u32 = 16;
 /// Cold rounds in all, each of which gives a time.
-const COLD: usize = 63;
-const COLD_TALKS: usize = 27;
+const COLD: usize = 189;
+const COLD_TALKS: usize = 81;
+/// Turns of the work that tells the pace of a CPU: half a microsecond.
+const PACE: u32 = 200;
 /// The request size of most programs, or less.
 const BLOCK: usize = 1 << 10;
-/// Sockets used in turn: none is the one used last, and little of it is left in a cache.
-const SOCKETS: usize = 16;
+/// Pairs of descriptors used in turn: none is the one used last, and little of it is left in a cache.
+const PAIRS: usize = 16;
 /// The size of a request to another thread, and of its answer.
 const MESSAGE: usize = 64;
 
 /// The thread that makes the rounds.
 pub(super) struct Worker {
-    sockets: Vec<[OwnedFd; 2]>,
+    /// One to write to and one to read from, each.
+    pairs: Vec<[OwnedFd; 2]>,
     near: OwnedFd,
     far: Option<OwnedFd>,
     block: Vec<u8>,
@@ -35,15 +40,20 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new() -> io::Result<Self> {
-        let pair = || UnixStream::pair().map(|(one, other)| [one, other].map(OwnedFd::from));
-        let [near, far] = pair()?;
+    /// `sockets`: whether calls on sockets are watched more closely than others.
+    pub(super) fn new(sockets: bool) -> io::Result<Self> {
+        let [near, far] = socket_pair()?;
+        let pair = || match sockets {
+            true => socket_pair(),
+            // Where there are no devices.
+            false => device_pair().or_else(|_| socket_pair()),
+        };
         Ok(Self {
-            sockets: (0..SOCKETS).map(|_| pair()).collect::<io::Result<_>>()?,
+            pairs: (0..PAIRS).map(|_| pair()).collect::<io::Result<_>>()?,
             near,
             far: Some(far),
             block: vec![1; BLOCK],
-            evictor: Evictor::of_second_level(),
+            evictor: Evictor::of_half_the_second_level(),
             turn: 0,
         })
     }
@@ -53,54 +63,57 @@ impl Worker {
         self.far.take()
     }
 
-    /// Meets the page faults and the first use of every socket.
+    /// Meets the page faults and the first use of every descriptor.
     pub(super) fn warm_up(&mut self) {
-        for _ in 0..2 * SOCKETS {
+        for _ in 0..2 * PAIRS {
             let _ = self.pass();
         }
         self.evictor.evict();
         let _ = self.talk();
     }
 
-    /// Rounds of each kind. A kind that fails has none.
+    /// Blocks of rounds of every kind. One that fails, and those after it, are not there.
     pub(super) fn rounds(&mut self) -> Rounds {
-        let mut rounds = Rounds::default();
-        let _ = self.fill(&mut rounds);
-        rounds
+        let blocks = (0..BLOCKS).map_while(|_| self.block().ok()).collect();
+        Rounds { blocks }
     }
 
-    /// The kinds alternate, lest all rounds of one fall into one disturbance.
-    fn fill(&mut self, rounds: &mut Rounds) -> io::Result<()> {
-        for _ in 0..BLOCKS {
-            rounds.tight.push(tight_block()?);
-            // The first sockets after cold rounds are cold.
-            self.pass()?;
-            rounds.warm.push(timed(WARM, || self.pass())?);
-            self.talk()?;
-            rounds.talk.push(timed(WARM / 2, || self.talk())?);
-            for _ in 0..COLD / BLOCKS {
-                rounds.cold.push(self.cold_pass()?);
-            }
-            for _ in 0..COLD_TALKS / BLOCKS {
-                self.evictor.evict();
-                rounds.cold_talk.push(timed(1, || self.talk())?);
-            }
+    fn block(&mut self) -> io::Result<Block> {
+        let before = pace();
+        let mut least_pace = before;
+        let tight = tight_rounds()?;
+        // The first descriptors after cold rounds are cold.
+        self.pass()?;
+        let warm = timed(WARM, || self.pass())?;
+        self.talk()?;
+        let talk = timed(WARM / 2, || self.talk())?;
+        let mut cold = Vec::new();
+        for _ in 0..COLD / BLOCKS {
+            cold.push(self.cold_pass()?);
+            least_pace = least_pace.min(pace());
         }
-        Ok(())
+        let mut cold_talk = Vec::new();
+        for _ in 0..COLD_TALKS / BLOCKS {
+            self.evictor.evict();
+            cold_talk.push(timed(1, || self.talk())?);
+        }
+        let after = pace();
+        let [pace, least_pace] = [before.max(after), least_pace.min(after)];
+        Ok(Block { pace, least_pace, tight, warm, cold, talk, cold_talk })
     }
 
-    /// A block through the next socket.
+    /// A block through the next pair.
     fn pass(&mut self) -> io::Result<()> {
-        self.turn = (self.turn + 1) % SOCKETS;
-        let [one, other] = &self.sockets[self.turn];
+        self.turn = (self.turn + 1) % PAIRS;
+        let [one, other] = &self.pairs[self.turn];
         write(one, &self.block)?;
         read(other, &mut self.block)
     }
 
     /// The same, each of the two calls with cold caches: ns.
     fn cold_pass(&mut self) -> io::Result<f64> {
-        self.turn = (self.turn + 1) % SOCKETS;
-        let [one, other] = &self.sockets[self.turn];
+        self.turn = (self.turn + 1) % PAIRS;
+        let [one, other] = &self.pairs[self.turn];
         self.evictor.evict();
         let written = timed(1, || write(one, &self.block))?;
         self.evictor.evict();
@@ -112,6 +125,17 @@ impl Worker {
         write(&self.near, &[1; MESSAGE])?;
         read(&self.near, &mut [0; MESSAGE])
     }
+}
+
+fn socket_pair() -> io::Result<[OwnedFd; 2]> {
+    UnixStream::pair().map(|(one, other)| [one, other].map(OwnedFd::from))
+}
+
+/// Calls on these are short: what watching adds is much of their time, and is seen although the speed of a CPU changes
+/// by a fifth from one moment to the next.
+fn device_pair() -> io::Result<[OwnedFd; 2]> {
+    let null = OpenOptions::new().write(true).open("/dev/null")?;
+    Ok([null, File::open("/dev/zero")?].map(OwnedFd::from))
 }
 
 /// By write(2) and not by a library's send: the overhead is measured for this call.
@@ -132,8 +156,18 @@ fn read(from: &OwnedFd, mut into: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// The least time that the same work took: ns.
+fn pace() -> f64 {
+    let time = || {
+        let start = Instant::now();
+        busy_work(PACE);
+        start.elapsed().as_nanos() as f64
+    };
+    (0..2).map(|_| time()).fold(f64::INFINITY, f64::min)
+}
+
 /// The cheapest call, again and again.
-fn tight_block() -> io::Result<f64> {
+fn tight_rounds() -> io::Result<f64> {
     timed(TIGHT, || {
         std::hint::black_box(rustix::process::getppid());
         Ok(())
