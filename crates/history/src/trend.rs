@@ -4,6 +4,7 @@ use iotomy_record::{Point, Trend};
 use iotomy_stats::changes;
 use rusqlite::params;
 
+use crate::label::label;
 use crate::{HistoryError, Store};
 
 /// The rate of false changes. A trend is viewed repeatedly, and days are less independent than
@@ -88,12 +89,13 @@ impl Store {
 
     /// The subject of this name, or the only one with it in its name.
     fn subject(&self, asked: &str) -> Result<String, HistoryError> {
+        let asked = &label(asked);
         let found = self.texts(
             "SELECT DISTINCT subject FROM measures WHERE instr(subject, ?) > 0 ORDER BY subject",
             [asked],
         )?;
-        if found.iter().any(|subject| subject == asked) {
-            return Ok(asked.to_owned());
+        if found.contains(asked) {
+            return Ok(asked.clone());
         }
         if let [only] = found.as_slice() {
             return Ok(only.clone());
@@ -108,7 +110,7 @@ impl Store {
             true => "; keep a run with --save".to_owned(),
             false => format!("; known: {}{more}", few.join(", ")),
         };
-        Err(HistoryError::NoTrend { asked: asked.to_owned(), alike })
+        Err(HistoryError::NoTrend { asked: asked.clone(), alike })
     }
 
     fn newest_hardware(&self, series: Series<'_>) -> Result<String, HistoryError> {
