@@ -4,7 +4,10 @@ use iotomy_record::{Difference, Trace};
 
 use crate::{DiffError, Run};
 
-/// What ran, or was watched, in a line.
+/// The longest line that says what ran, in characters: more than any report shows.
+const LONGEST: usize = 4096;
+
+/// What ran, or was watched, in a line; a longer one is cut.
 pub(crate) fn subject(trace: &Trace) -> String {
     if trace.view.machine {
         return "the machine".to_owned();
@@ -15,11 +18,16 @@ pub(crate) fn subject(trace: &Trace) -> String {
         let first = || trace.processes.first().map_or(String::new(), |one| one.name().to_owned());
         return if targets.is_empty() { first() } else { targets };
     }
-    let word = |word: &String| match word.is_empty() || word.contains(char::is_whitespace) {
-        true => format!("'{word}'"),
-        false => word.clone(),
-    };
-    trace.command.iter().map(word).collect::<Vec<String>>().join(" ")
+    let words = trace.command.iter().enumerate().flat_map(|(at, word)| {
+        let quote = if word.is_empty() || word.contains(char::is_whitespace) { "'" } else { "" };
+        [if at == 0 { "" } else { " " }, quote, word, quote]
+    });
+    let mut chars = words.flat_map(str::chars);
+    let mut line: String = chars.by_ref().take(LONGEST).collect();
+    if chars.next().is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// What may be the reason for a difference, and is none of the program.
@@ -31,7 +39,11 @@ pub(crate) fn conditions(a: &Run<'_>, b: &Run<'_>) -> Vec<Difference> {
         ("samples a second", hz(a), hz(b), true),
         (Difference::COMMAND, subject(a.trace), subject(b.trace), false),
     ];
-    let differing = rows.into_iter().filter(|(_, then, now, _)| then != now);
+    // Of long commands, the ends may differ.
+    let other_words = a.trace.command != b.trace.command;
+    let differing = rows.into_iter().filter(|(what, then, now, _)| {
+        then != now || (other_words && *what == Difference::COMMAND)
+    });
     found.extend(differing.map(|(what, then, now, matters)| Difference {
         what: what.to_owned(),
         then,

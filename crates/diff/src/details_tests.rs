@@ -1,6 +1,6 @@
 use iotomy_record::{
-    Connection, DiffRow, DiffSideName, DiffVerdict, FileKind, FileUse, Group, Groups, Key, PathUse,
-    Role, Socket, TcpFigures, Thread, WholeCall,
+    Connection, DiffRow, DiffSideName, DiffVerdict, Difference, FileKind, FileUse, Group, Groups,
+    Key, PathUse, Process, Role, Socket, TcpFigures, Thread, WholeCall,
 };
 
 use super::tests::{compared, row, source, trace};
@@ -388,4 +388,30 @@ fn the_slowest_calls_of_either_side_are_kept() {
     let times = |calls: &[WholeCall]| calls.iter().map(|call| call.wall_ns).collect::<Vec<_>>();
     assert_eq!(times(&found.slowest.a), [9, 8, 4]);
     assert_eq!(times(&found.slowest.b), [2]);
+}
+
+#[test]
+fn the_program_of_a_slow_call_is_named_as_its_user_does() {
+    let attached = || {
+        let mut trace = cat();
+        trace.processes[0].called = "redis-server".into();
+        let Process { pid, exec, image, .. } = trace.processes[0].clone();
+        trace.slowest = vec![WholeCall { pid, exec, image, ..WholeCall::default() }];
+        source(trace)
+    };
+    let found = diff(&[attached()], &[attached()]).unwrap();
+    assert_eq!(found.slowest.a[0].exec, "redis-server");
+}
+
+#[test]
+fn a_long_command_is_cut_and_its_end_is_compared() {
+    let run = |end: &str| {
+        let mut trace = cat();
+        trace.command = vec!["cat".into(), "x".repeat(100_000) + end, "a b".into()];
+        source(trace)
+    };
+    let found = diff(&[run("1")], &[run("2")]).unwrap();
+    assert!(found.a.subject.ends_with("xx…") && found.a.subject.len() < 5_000);
+    let differs = |found: &Diff| found.conditions.iter().any(|one| one.what == Difference::COMMAND);
+    assert!(differs(&found) && !differs(&diff(&[run("1")], &[run("1")]).unwrap()));
 }

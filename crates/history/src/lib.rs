@@ -12,7 +12,9 @@
 mod against;
 mod aside;
 mod error;
+mod label;
 mod measures;
+mod packed;
 mod place;
 mod runs;
 mod store;
@@ -22,6 +24,7 @@ pub use against::{Candidate, Earlier, against};
 pub use aside::{Identity, set_aside};
 pub use error::HistoryError;
 pub use measures::{measures, subject};
+pub use packed::PackedRun;
 pub use place::store_file;
 pub use runs::{Filter, Pick};
 pub use store::Store;

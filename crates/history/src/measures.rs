@@ -1,7 +1,11 @@
-//! The index of a record: its subject and its measures.
+//! The index of a record: its subject and its measures. Their texts are [labels](crate::label).
+
+use std::collections::HashMap;
 
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Contender, CopyRun, Limits, Measure, Race, Sweep, Trace};
+
+use crate::label::{Label, label};
 
 /// The measure of the time in which threads were ready to run and had no CPU.
 const RUN_QUEUE_DELAY: &str = "run queue delay";
@@ -24,25 +28,45 @@ pub fn subject(record: RecordRef<'_>) -> String {
     match record {
         RecordRef::Trace(trace) => of_trace(trace),
         RecordRef::Race(race) => {
-            let each: Vec<String> = race.contenders.iter().map(of_contender).collect();
-            each.join(" | ")
+            let mut subject = Label::default();
+            for (at, one) in race.contenders.iter().enumerate() {
+                subject.push(if at == 0 { "" } else { " | " });
+                push_contender(&mut subject, one);
+            }
+            subject.finish()
         }
         RecordRef::Copy(copy) => of_copy(copy),
         RecordRef::Limits(_) => "limits".to_owned(),
         RecordRef::Anatomy(anatomy) => of_trace(&anatomy.trace),
-        RecordRef::Sweep(sweep) => format!("lab {}", sweep.experiment),
+        RecordRef::Sweep(sweep) => of_sweep(sweep),
     }
+}
+
+/// Whether measures have the samples that they are of, which may be most of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Samples {
+    Wanted,
+    LeftOut,
 }
 
 /// Its measures, the one to show first in front.
 pub fn measures(record: RecordRef<'_>) -> Vec<Measure> {
+    found(record, Samples::Wanted)
+}
+
+/// The same as the history has them, which are without samples.
+pub(crate) fn indexed(record: RecordRef<'_>) -> Vec<Measure> {
+    found(record, Samples::LeftOut)
+}
+
+fn found(record: RecordRef<'_>, samples: Samples) -> Vec<Measure> {
     let mut found = match record {
         RecordRef::Trace(trace) => in_trace(trace),
         RecordRef::Anatomy(anatomy) => in_trace(&anatomy.trace),
-        RecordRef::Race(race) => in_race(race),
+        RecordRef::Race(race) => in_race(race, samples),
         RecordRef::Copy(copy) => in_copy(copy),
         RecordRef::Limits(limits) => in_limits(limits),
-        RecordRef::Sweep(sweep) => in_sweep(sweep),
+        RecordRef::Sweep(sweep) => in_sweep(sweep, samples),
     };
     // A record may contain anything; an index of values other than numbers finds nothing.
     found.retain(|measure| measure.value.is_finite());
@@ -58,9 +82,11 @@ pub(crate) fn details(record: RecordRef<'_>) -> Vec<Measure> {
         _ => return Vec::new(),
     };
     let mut calls: Vec<(&str, u128, u128)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for row in &trace.calls {
         let (count, ns) = (u128::from(row.calls), u128::from(row.wall_ns));
-        match calls.iter_mut().find(|(name, ..)| *name == row.syscall) {
+        let at = *places.entry(&row.syscall).or_insert(calls.len());
+        match calls.get_mut(at) {
             Some(known) => (known.1, known.2) = (known.1 + count, known.2 + ns),
             None => calls.push((&row.syscall, count, ns)),
         }
@@ -78,8 +104,8 @@ pub(crate) fn details(record: RecordRef<'_>) -> Vec<Measure> {
 fn single(subject: &str, name: &str, unit: &str, value: f64) -> Measure {
     Measure {
         subject: subject.to_owned(),
-        name: name.to_owned(),
-        unit: unit.to_owned(),
+        name: label(name),
+        unit: label(unit),
         value,
         samples: Vec::new(),
         runs: 1,
@@ -90,26 +116,52 @@ fn of_trace(trace: &Trace) -> String {
     if trace.view.machine {
         return "(watched) the machine".to_owned();
     }
+    let mut subject = Label::default();
     if trace.command.is_empty() {
-        let first = trace.processes.first().map_or("", |process| process.name());
-        return format!("(watched) {first}").trim_end().to_owned();
+        subject.push("(watched)");
+        if let Some(first) = trace.processes.first().map(|process| process.name()) {
+            let first = first.trim_end();
+            subject.push(if first.is_empty() { "" } else { " " });
+            subject.push(first);
+        }
+        return subject.finish();
     }
-    let word = |word: &String| match word.is_empty() || word.contains(char::is_whitespace) {
-        true => format!("'{word}'"),
-        false => word.clone(),
-    };
-    trace.command.iter().map(word).collect::<Vec<String>>().join(" ")
+    for (at, word) in trace.command.iter().enumerate() {
+        subject.push(if at == 0 { "" } else { " " });
+        let quote = if word.is_empty() || word.contains(char::is_whitespace) { "'" } else { "" };
+        [quote, word, quote].iter().for_each(|part| subject.push(part));
+    }
+    subject.finish()
 }
 
+/// The label of the command that a contender runs, and of what it is denied.
 fn of_contender(contender: &Contender) -> String {
-    match contender.denied.is_empty() {
-        true => contender.command.clone(),
-        false => format!("{} (without {})", contender.command, contender.denied.join(", ")),
+    let mut subject = Label::default();
+    push_contender(&mut subject, contender);
+    subject.finish()
+}
+
+fn push_contender(subject: &mut Label, contender: &Contender) {
+    subject.push(&contender.command);
+    for (at, call) in contender.denied.iter().enumerate() {
+        subject.push(if at == 0 { " (without " } else { ", " });
+        subject.push(call);
     }
+    subject.push(if contender.denied.is_empty() { "" } else { ")" });
 }
 
 fn of_copy(copy: &CopyRun) -> String {
-    format!("copy {} {}", copy.sources.join(" "), copy.target)
+    let mut subject = Label::default();
+    subject.push("copy");
+    for name in copy.sources.iter().chain([&copy.target]) {
+        subject.push(" ");
+        subject.push(name);
+    }
+    subject.finish()
+}
+
+fn of_sweep(sweep: &Sweep) -> String {
+    label(&format!("lab {}", sweep.experiment))
 }
 
 fn in_trace(trace: &Trace) -> Vec<Measure> {
@@ -133,7 +185,7 @@ fn in_trace(trace: &Trace) -> Vec<Measure> {
     found
 }
 
-fn in_race(race: &Race) -> Vec<Measure> {
+fn in_race(race: &Race, wanted: Samples) -> Vec<Measure> {
     let counts = |block: u64| {
         let block = usize::try_from(block).ok().and_then(|block| race.blocks.get(block));
         !block.is_some_and(|block| block.redone)
@@ -141,8 +193,12 @@ fn in_race(race: &Race) -> Vec<Measure> {
     let mut found = Vec::new();
     for one in &race.contenders {
         let runs: Vec<_> = one.runs.iter().filter(|run| counts(run.block)).collect();
-        let wall = runs.iter().map(|run| run.wall_ns as f64).collect();
-        let cpu = runs.iter().map(|run| run.cpu_ns() as f64).collect();
+        let of_each = |value: fn(&iotomy_record::Run) -> u64| match wanted {
+            Samples::Wanted => runs.iter().map(|run| value(run) as f64).collect(),
+            Samples::LeftOut => Vec::new(),
+        };
+        let wall = of_each(|run| run.wall_ns);
+        let cpu = of_each(|run| run.cpu_ns());
         for (name, spread, samples) in [("wall", one.wall, wall), ("cpu", one.cpu, cpu)] {
             found.push(Measure {
                 subject: of_contender(one),
@@ -178,19 +234,26 @@ fn in_limits(limits: &Limits) -> Vec<Measure> {
     limits.limits.iter().filter_map(of).collect()
 }
 
-fn in_sweep(sweep: &Sweep) -> Vec<Measure> {
-    let subject = format!("lab {}", sweep.experiment);
+fn in_sweep(sweep: &Sweep, samples: Samples) -> Vec<Measure> {
+    let subject = of_sweep(sweep);
     let of = |case: &iotomy_record::Case| {
-        let params = sweep
-            .axes
-            .iter()
-            .filter_map(|axis| Some(format!("{}={}", axis.name, case.params.get(&axis.name)?)));
+        let mut name = Label::default();
+        let params =
+            sweep.axes.iter().filter_map(|axis| Some((&axis.name, case.params.get(&axis.name)?)));
+        for (at, (axis, value)) in params.enumerate() {
+            name.push(if at == 0 { "" } else { " " });
+            name.push(axis);
+            name.push(&format!("={value}"));
+        }
         Some(Measure {
             subject: subject.clone(),
-            name: params.collect::<Vec<String>>().join(" "),
-            unit: case.unit.clone(),
+            name: name.finish(),
+            unit: label(&case.unit),
             value: case.median?,
-            samples: case.samples.clone(),
+            samples: match samples {
+                Samples::Wanted => case.samples.clone(),
+                Samples::LeftOut => Vec::new(),
+            },
             runs: case.samples.len() as u64,
         })
     };

@@ -13,21 +13,20 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::store::{Place, RecordRef, check_trusted, trusted_folder};
 use iotomy_sys::close::close_duplicate;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-use crate::{HistoryError, measures, subject};
+use crate::label::{LONGEST, label};
+use crate::{HistoryError, PackedRun};
 
-/// The version of the tables below, which the file has as its `user_version`.
-pub(crate) const VERSION: i64 = 1;
+/// The version of the tables below, which the file has as its `user_version`. Since 2, the texts of the index are
+/// [labels](crate::label).
+pub(crate) const VERSION: i64 = 2;
 
 /// `iotm`: the `application_id` that distinguishes the file from other databases.
 const APPLICATION: i64 = 0x696f_746d;
 
 /// How long another writer is waited for: a record of 1 GiB takes less to be written to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The zlib level with which records are compressed: its default.
-const LEVEL: u8 = 6;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -58,6 +57,16 @@ CREATE TABLE measures (
 CREATE INDEX measures_by_subject ON measures (subject, name);
 ";
 
+/// The columns that hold labels.
+const LABELS: [(&str, &str); 6] = [
+    ("runs", "subject"),
+    ("runs", "kernel"),
+    ("runs", "hardware"),
+    ("measures", "subject"),
+    ("measures", "name"),
+    ("measures", "unit"),
+];
+
 /// The history.
 #[derive(Debug)]
 pub struct Store {
@@ -78,6 +87,11 @@ impl Store {
             Ok(_) => {}
         }
         let store = match Self::connect(path) {
+            // No room for the file through which processes share what is written ahead: without others it is not
+            // needed.
+            Err(error) if is_without_room(&error) => {
+                Self::connect_alone(path).or_else(|_| Self::connect_unchanging(path))
+            }
             // Where nothing can be written, not even the files SQLite has beside it.
             Err(error) if is_in_the_way(&error) => Self::connect_unchanging(path),
             opened => opened,
@@ -113,8 +127,10 @@ impl Store {
         // A database of others is left as it is.
         store.version()?;
         store.write_ahead().map_err(failed)?;
-        if store.version()?.is_none() {
-            store.make_tables()?;
+        match store.version()? {
+            None => store.make_tables()?,
+            Some(VERSION) => {}
+            Some(_) => store.migrate()?,
         }
         Ok(store)
     }
@@ -129,43 +145,45 @@ impl Store {
         name: Option<&str>,
         version: &str,
     ) -> Result<u64, HistoryError> {
-        self.keep_bytes(&record.json()?, record, name, version)
+        self.keep_packed(&PackedRun::from_record(record)?, name, version)
     }
 
-    /// As [`Store::keep`], of the bytes that the record was read from.
+    /// As [`Store::keep`], of a run that was packed before.
     ///
     /// # Errors
-    /// As [`Store::keep`].
-    pub fn keep_bytes(
+    /// When it cannot be written whole; the history is then as it was.
+    pub fn keep_packed(
         &mut self,
-        json: &[u8],
-        record: RecordRef<'_>,
+        run: &PackedRun,
         name: Option<&str>,
         version: &str,
     ) -> Result<u64, HistoryError> {
-        let packed = miniz_oxide::deflate::compress_to_vec_zlib(json, LEVEL);
-        let row = Row { name, version, packed: &packed, bytes: json.len() as u64 };
-        self.insert(record, &row).map_err(|error| self.failed("write to", &error))
+        self.insert(run, name, version).map_err(|error| self.failed("write to", &error))
     }
 
-    fn insert(&mut self, record: RecordRef<'_>, row: &Row<'_>) -> Result<u64, rusqlite::Error> {
-        let machine = record.machine();
+    fn insert(
+        &mut self,
+        run: &PackedRun,
+        name: Option<&str>,
+        version: &str,
+    ) -> Result<u64, rusqlite::Error> {
+        let PackedRun { index, bytes, packed } = run;
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute(
             "INSERT INTO runs (name, schema, kind, started, subject, version, kernel, hardware, \
              bytes, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
-                row.name,
-                record.schema(),
-                kind(record.schema()),
-                record.started(),
-                subject(record),
-                row.version,
-                machine.kernel,
-                hardware(machine),
-                row.bytes.cast_signed(),
-                row.packed,
+                name,
+                index.schema,
+                kind(index.schema),
+                index.started,
+                index.subject,
+                version,
+                index.kernel,
+                index.hardware,
+                bytes.cast_signed(),
+                packed,
             ],
         )?;
         let id = transaction.last_insert_rowid();
@@ -175,7 +193,7 @@ impl Store {
                 "INSERT OR IGNORE INTO measures (run, place, subject, name, unit, value, runs) \
                  VALUES (?, ?, ?, ?, ?, ?, ?)",
             )?;
-            for (place, one) in measures(record).into_iter().enumerate() {
+            for (place, one) in index.measures.iter().enumerate() {
                 let runs = one.runs.cast_signed();
                 let place = place as i64;
                 insert.execute(params![
@@ -194,10 +212,22 @@ impl Store {
     }
 
     fn connect(path: &Path) -> Result<Self, rusqlite::Error> {
+        Self::connect_as(path, false)
+    }
+
+    /// While no other process has it open. What is written ahead is indexed in memory then.
+    fn connect_alone(path: &Path) -> Result<Self, rusqlite::Error> {
+        Self::connect_as(path, true)
+    }
+
+    fn connect_as(path: &Path, is_alone: bool) -> Result<Self, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         let store = Self { connection, path: path.to_owned() };
         store.connection.busy_timeout(PATIENCE)?;
+        if is_alone {
+            store.connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
         store.connection.pragma_update(None, "foreign_keys", true)?;
         // Nothing is lost when the power goes, either.
         store.connection.pragma_update(None, "synchronous", "FULL")?;
@@ -261,6 +291,44 @@ impl Store {
         transaction.commit().map_err(failed)
     }
 
+    /// Gives an index of version 1, whose texts could be as long as records, labels instead.
+    fn migrate(&mut self) -> Result<(), HistoryError> {
+        let shortened = self.try_migrate().map_err(|error| self.failed("write to", &error))?;
+        if shortened {
+            // What is not given back to the file system is used again.
+            let _ = self.shrink();
+        }
+        Ok(())
+    }
+
+    /// Whether any text was too long.
+    fn try_migrate(&mut self) -> Result<bool, rusqlite::Error> {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another may have done it while this one waited.
+        let version: i64 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let mut shortened = false;
+        for (table, column) in LABELS.iter().filter(|_| version < VERSION) {
+            let find = format!(
+                "SELECT {column} FROM {table} WHERE length(CAST({column} AS BLOB)) > ? LIMIT 1"
+            );
+            let shorten =
+                format!("UPDATE OR REPLACE {table} SET {column} = ?1 WHERE {column} = ?2");
+            // One after another: each may be as long as a record.
+            while let Some(text) = transaction
+                .query_row(&find, [LONGEST as i64], |row| row.get::<_, String>(0))
+                .optional()?
+            {
+                transaction.execute(&shorten, params![label(&text), text])?;
+                shortened = true;
+            }
+        }
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.commit()?;
+        Ok(shortened)
+    }
+
     /// The version of the tables; `None` where there are none yet.
     fn version(&self) -> Result<Option<i64>, HistoryError> {
         let failed = |error: rusqlite::Error| HistoryError::from_sqlite("read", &self.path, &error);
@@ -318,15 +386,6 @@ impl Store {
     }
 }
 
-/// The columns of a run besides its record.
-#[derive(Debug)]
-struct Row<'a> {
-    name: Option<&'a str>,
-    version: &'a str,
-    packed: &'a [u8],
-    bytes: u64,
-}
-
 /// The history's name, if no other user can have made it or the files that SQLite has beside it: a
 /// journal names files that SQLite removes. Links to the directory are followed.
 fn trusted(path: &Path) -> Result<PathBuf, HistoryError> {
@@ -353,14 +412,14 @@ fn kind(schema: &str) -> &str {
     schema.trim_start_matches("iotomy.").split('/').next().unwrap_or_default()
 }
 
-/// The identity of a machine, whatever kernel it runs.
-pub(crate) fn hardware(machine: &iotomy_record::Machine) -> String {
-    format!("{} x {} · {}", machine.cpus, machine.cpu, machine.virtualization)
-}
-
 fn is_busy(error: &rusqlite::Error) -> bool {
     let busy = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
     error.sqlite_error_code().is_some_and(|code| busy.contains(&code))
+}
+
+fn is_without_room(error: &rusqlite::Error) -> bool {
+    let full = [ErrorCode::DiskFull, ErrorCode::SystemIoFailure];
+    error.sqlite_error_code().is_some_and(|code| full.contains(&code))
 }
 
 fn is_in_the_way(error: &rusqlite::Error) -> bool {

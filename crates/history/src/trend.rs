@@ -4,6 +4,7 @@ use iotomy_record::{Point, Trend};
 use iotomy_stats::changes;
 use rusqlite::params;
 
+use crate::label::label;
 use crate::measures::{earlier_name, present_name};
 use crate::{HistoryError, Store};
 
@@ -94,12 +95,13 @@ impl Store {
 
     /// The subject of this name, or the only one with it in its name.
     fn subject(&self, asked: &str) -> Result<String, HistoryError> {
+        let asked = &label(asked);
         let found = self.texts(
             "SELECT DISTINCT subject FROM measures WHERE instr(subject, ?) > 0 ORDER BY subject",
             [asked],
         )?;
-        if found.iter().any(|subject| subject == asked) {
-            return Ok(asked.to_owned());
+        if found.contains(asked) {
+            return Ok(asked.clone());
         }
         if let [only] = found.as_slice() {
             return Ok(only.clone());
@@ -114,7 +116,7 @@ impl Store {
             true => "; keep a run with --save".to_owned(),
             false => format!("; known: {}{more}", few.join(", ")),
         };
-        Err(HistoryError::NoTrend { asked: asked.to_owned(), alike })
+        Err(HistoryError::NoTrend { asked: asked.clone(), alike })
     }
 
     fn newest_hardware(&self, series: Series<'_>) -> Result<String, HistoryError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use iotomy_history::{Filter, HistoryError, Identity, Pick, Store, set_aside};
 use iotomy_record::store::{Record, RecordRef, parse_record, parse_trace};
-use iotomy_record::{Limit, Limits, Machine, arbitrary};
+use iotomy_record::{LedgerRow, Limit, Limits, Machine, Trace, arbitrary};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -107,9 +107,67 @@ fn one_of_a_later_version_is_refused_and_left_as_it_is() {
         [Store::open(&path).map(drop).unwrap_err(), Store::make(&path).map(drop).unwrap_err()]
     {
         let text = error.to_string();
-        assert!(text.contains("has version 7, and this iotomy supports 1; use a newer"), "{text}");
+        assert!(text.contains("has version 7, and this iotomy supports 2; use a newer"), "{text}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A trace of a command of so many bytes, which has all measures.
+fn traced(bytes: usize, day: u32) -> Trace {
+    let json = include_bytes!("../../record/src/store/plain.json");
+    let Record::Trace(mut trace) = parse_record(json).unwrap() else { panic!("no trace") };
+    trace.command = vec!["prog".into(), "x".repeat(bytes)];
+    trace.started = limits(day, 0.0).started;
+    trace.ledger = vec![LedgerRow { thread_ns: 5, user_ns: 5, ..LedgerRow::default() }];
+    *trace
+}
+
+fn kept(path: &Path, trace: &Trace) {
+    let mut store = Store::make(path).unwrap();
+    store.keep(RecordRef::Trace(trace), None, "0.1").unwrap();
+    store.close().unwrap();
+}
+
+#[test]
+fn a_long_command_line_is_kept_once_and_found_by_itself() {
+    let (_folder, path) = place();
+    let long = traced(2 << 20, 1);
+    kept(&path, &long);
+    kept(&path, &traced(2 << 20, 2));
+    kept(&path, &traced((2 << 20) + 1, 3));
+    // It packs well; in the index there were 22 of it a run.
+    assert!(fs::metadata(&path).unwrap().len() < 2 << 20);
+    let store = Store::open(&path).unwrap().unwrap();
+    assert_eq!(store.record(1).unwrap(), Record::Trace(Box::new(long.clone())));
+    let trend = store.trend(&long.command.join(" "), None, None, None).unwrap();
+    assert_eq!(trend.points.iter().map(|point| point.id).collect::<Vec<_>>(), [1, 2]);
+    assert!(store.list(&Filter::default()).unwrap().iter().all(|run| run.subject.len() <= 1024));
+    assert_eq!(store.newest_after(&Pick::Number(1)).unwrap().id, 2);
+}
+
+#[test]
+fn the_long_texts_of_an_older_history_are_shortened_when_it_is_written_to() {
+    let (_folder, path) = place();
+    let (short, long) = (traced(10, 1), traced(100_000, 2));
+    kept(&path, &short);
+    kept(&path, &long);
+    // As version 1 had it.
+    let text = long.command.join(" ");
+    let older = rusqlite::Connection::open(&path).unwrap();
+    older.execute("UPDATE runs SET subject = ? WHERE id = 2", [&text]).unwrap();
+    older.execute("UPDATE measures SET subject = ? WHERE run = 2", [&text]).unwrap();
+    older.pragma_update(None, "user_version", 1).unwrap();
+    drop(older);
+    let before = fs::metadata(&path).unwrap().len();
+    // It can be read as it is.
+    assert_eq!(Store::open(&path).unwrap().unwrap().find(&Pick::Last).unwrap().subject, text);
+    kept(&path, &traced(100_000, 3));
+    let store = Store::open(&path).unwrap().unwrap();
+    let trend = store.trend(&text, None, None, None).unwrap();
+    assert_eq!(trend.points.iter().map(|point| point.id).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(store.trend(&short.command.join(" "), None, None, None).unwrap().points.len(), 1);
+    assert!(fs::metadata(&path).unwrap().len() < before / 4, "of {before}");
+    assert_eq!(store.record(2).unwrap(), Record::Trace(Box::new(long)));
 }
 
 #[test]

@@ -20,14 +20,14 @@ fn a_newer_history_is_refused_and_left_as_it_is() {
     let whole = fs::read(history.file()).unwrap();
     // The version stands at byte 60 of the file.
     let mut newer = whole.clone();
-    newer[63] = 2;
+    newer[63] = 3;
     fs::write(history.file(), &newer).unwrap();
     for words in
         [&["history", "list"][..], &["history", "rm", "1"], &["race", "--against", "main", "true"]]
     {
         let refused = history.refuses(words);
         assert!(
-            refused.contains("has version 2, and this iotomy supports 1; use a newer"),
+            refused.contains("has version 3, and this iotomy supports 2; use a newer"),
             "{words:?}: {refused}"
         );
     }

@@ -124,6 +124,25 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
 }
 
 #[test]
+fn a_full_disk_hides_no_run_that_is_kept() {
+    let history = History::new();
+    history.limits("small.json", 1, 80.0);
+    for left in ["", "; rm -f data/iotomy/history.db-*"] {
+        let script = format!(
+            "\"$0\" history import small.json || exit 1; \
+             dd if=/dev/zero of=data/full bs=1k status=none{left}; \
+             \"$0\" history list && \"$0\" history show last && \"$0\" history export last && \
+             ! \"$0\" history import small.json"
+        );
+        let Some(full) = mounted(&history, "-o size=256k", &script) else { return };
+        let (out, said) = (String::from_utf8(full.stdout.clone()).unwrap(), stderr(&full));
+        assert!(full.status.success() && out.contains("1  limits"), "{full:?}");
+        assert!(out.contains("iotomy.limits/1") && out.contains("getppid"), "{out}");
+        assert!(said.contains("dd: ") && said.contains("iotomy: cannot "), "{said}");
+    }
+}
+
+#[test]
 fn a_history_that_cannot_be_written_can_be_read() {
     let history = History::new();
     history.limits("small.json", 1, 80.0);

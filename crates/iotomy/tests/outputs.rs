@@ -134,6 +134,39 @@ fn one_output_that_fails_costs_no_other() {
 }
 
 #[test]
+fn a_report_that_standard_error_has_no_room_for_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), "x").unwrap();
+    let status = |words: &[&str]| {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = iotomy(words);
+        command.stdout(std::process::Stdio::null()).stderr(full).current_dir(folder.path());
+        command.status().unwrap().code()
+    };
+    for words in [
+        &["trace", "--", "true"][..],
+        &["trace", "--brief", "--", "true"],
+        &["trace", "-i", "1", "--", "true"],
+        &["trace", "--observer", "ptrace", "--", "true"],
+        &["anatomy", "--", "true"],
+        &["race", "--no-trace", "-r", "2", "--json", "-", "true"],
+        &["copy", "--explain", "a", "b"],
+    ] {
+        assert_eq!(status(words), Some(2), "{words:?}");
+    }
+    assert_eq!(fs::read(folder.path().join("b")).unwrap(), b"x");
+    // A command's own status stands, and what is not asked for is not missed.
+    assert_eq!(status(&["trace", "--", "sh", "-c", "exit 3"]), Some(3));
+    assert_eq!(status(&["trace", "-q", "--", "true"]), Some(0));
+    assert_eq!(status(&["copy", "a", "c"]), Some(0));
+    // A reader that has seen enough is none.
+    let script =
+        "\"$0\" trace -- true 2>&1 >/dev/null | head -c 1 >/dev/null; echo ${PIPESTATUS[0]}";
+    let mut piped = support::bare("bash", &["-c", script, support::IOTOMY]);
+    assert_eq!(piped.output().unwrap().stdout, b"0\n");
+}
+
+#[test]
 fn in_a_folder_that_was_removed_a_command_runs_and_a_relative_output_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let removed = |words: &[&str]| {

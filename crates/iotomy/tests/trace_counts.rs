@@ -383,3 +383,15 @@ fn a_set_up_of_io_uring_is_a_call_like_any() {
         assert_eq!(count(&traced.whole_record(), "io_uring_setup"), 1, "{observer}");
     });
 }
+
+#[test]
+fn files_that_find_no_room_are_counted_as_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    (0..64).for_each(|n| fs::write(folder.path().join(n.to_string()), "x\n").unwrap());
+    // In one process: the shell itself reads.
+    let script = format!("for file in {}/*; do read line < $file; done", folder.path().display());
+    let options = ["-q", "--files", "--max-rows", "16"];
+    let record = traced("ptrace", &options, &["sh", "-c", &script]).whole_record();
+    assert!(record.files.len() <= 16, "{:?}", record.files);
+    assert!(record.observer.lost_files >= 64 - 16, "{:?}", record.observer);
+}

@@ -173,3 +173,36 @@ fn an_interval_of_no_length_and_a_live_view_with_intervals_are_refused() {
     assert_eq!(status(&["trace", "-i", "0", "--", "true"]), Some(2));
     assert_eq!(status(&["trace", "-i", "1", "--live", "--", "true"]), Some(2));
 }
+
+/// A pipe that gives two bytes at once, and nothing for as long as the watch goes on.
+const TWO_AND_A_WAIT: &str = "pipe R, W; syswrite W, 'xy'; sysread R, $_, 1; sysread R, $_, 1; \
+                              while ($n++ < shift) { select undef, undef, undef, 0.05 } sysread R, $_, 1";
+
+#[test]
+fn the_mean_of_an_interval_is_of_calls_that_returned_in_it() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let script =
+            format!("timeout 1 perl -e \"{}\" 4; true", TWO_AND_A_WAIT.replace('$', "\\$"));
+        let command = ["-q", "--json", "-", "--", "sh", "-c", &script];
+        let (text, _) = run(iotomy(&options(observer, &command)));
+        let reads = |record: &Trace| -> Vec<Call> {
+            let rows =
+                record.calls.iter().filter(|call| call.syscall == "read" && call.exec == "perl");
+            rows.cloned().collect()
+        };
+        let records = lines(&text);
+        let waiting: Vec<Call> = records
+            .iter()
+            .flat_map(reads)
+            .filter(|row| row.calls == 0 && row.in_flight == 1)
+            .collect();
+        assert!(!waiting.is_empty(), "{records:?}");
+        for row in waiting {
+            let ended = row.ended();
+            assert_eq!((ended.calls, ended.wall_ns, ended.max_ns), (0, 0, 0), "{row:?}");
+        }
+    });
+}

@@ -121,7 +121,7 @@ fn stopped(run: &Run<'_>, idle_ns: u64) -> Option<UnnamedFinding> {
         duration(run.trace.wall_ns as f64),
         share(idle_ns.into(), run.trace.wall_ns.into()),
         duration(stopped_ns as f64),
-        row.exec,
+        run.name_of(row.pid, &row.exec, row.image),
         row.pid,
     );
     let evidence = [

@@ -57,9 +57,10 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         all.sockets.min(made) >= MANY && all.writes <= all.sockets.saturating_mul(FEW_WRITES)
     };
     let those = by_peer.into_iter().filter(|(key, all)| is_many(key, all));
-    let ((_, exec, _, protocol, remote), all) = those.max_by_key(|(_, all)| all.sockets)?;
+    let ((pid, exec, image, protocol, remote), all) = those.max_by_key(|(_, all)| all.sockets)?;
+    let name = run.name_of(pid, exec, image);
     let text = format!(
-        "{exec} made {} connections to {protocol} {remote}, and wrote {} times to each",
+        "{name} made {} connections to {protocol} {remote}, and wrote {} times to each",
         thousands(all.sockets.into()),
         three_digits(all.writes as f64 / all.sockets as f64),
     );
@@ -69,7 +70,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("connections", json!(all.sockets)),
         ("writes", json!(all.writes)),
     ];
-    let advice = match exec {
+    let advice = match name {
         "nginx" => {
             "keepalive 32 in the upstream, with proxy_http_version 1.1 and proxy_set_header Connection \"\""
         }

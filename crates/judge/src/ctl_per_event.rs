@@ -46,7 +46,7 @@ const MAKERS_OF_TWO: [&str; 3] = ["socketpair", "pipe", "pipe2"];
 
 /// The registrations of one image.
 struct Registered<'r> {
-    exec: &'r str,
+    image: &'r Process,
     changes: u64,
     events: u64,
     made: u64,
@@ -58,15 +58,16 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let again = |one: &Registered<'_>| one.changes.saturating_sub(one.made.saturating_mul(2));
     let those = images
         .filter(|one| one.events > 0 && again(one) >= MANY && again(one) >= one.events.div_ceil(2));
-    let Registered { exec, changes, events, made } = those.max_by_key(again)?;
+    let Registered { image, changes, events, made } = those.max_by_key(again)?;
     let text = format!(
-        "{exec} changed a registration by epoll_ctl {} times for {} events and {} new descriptors",
+        "{} changed a registration by epoll_ctl {} times for {} events and {} new descriptors",
+        image.name(),
         thousands(changes.into()),
         thousands(events.into()),
         thousands(made.into())
     );
     let evidence = [
-        ("exec", json!(exec)),
+        ("exec", json!(image.exec)),
         ("epoll_ctl", json!(changes)),
         ("events", json!(events)),
         ("descriptors", json!(made)),
@@ -83,10 +84,5 @@ fn of_image<'r>(run: &'r Run<'_>, image: &'r Process) -> Registered<'r> {
         all.calls.saturating_sub(all.errors)
     };
     let made = succeeded(&MAKERS).saturating_add(succeeded(&MAKERS_OF_TWO).saturating_mul(2));
-    Registered {
-        exec: &image.exec,
-        changes: succeeded(&["epoll_ctl"]),
-        events: rows.total(&WAITS).ready,
-        made,
-    }
+    Registered { image, changes: succeeded(&["epoll_ctl"]), events: rows.total(&WAITS).ready, made }
 }

@@ -85,7 +85,7 @@ fn untouched<'a>(run: &Run<'a>) -> Option<UntouchedMapping<'a>> {
             && touched < file.mapped_bytes / 2;
         is_untouched.then_some(UntouchedMapping {
             path: &file.path,
-            exec: &file.exec,
+            exec: process.name(),
             mapped: file.mapped_bytes,
             faults,
             touched,

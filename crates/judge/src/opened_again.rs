@@ -38,13 +38,14 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         *calls = calls.saturating_add(one.calls);
         *ns = ns.saturating_add(one.wall_ns);
     }
-    let ((_, exec, _, path), (calls, ns)) =
+    let ((pid, exec, image, path), (calls, ns)) =
         opened.into_iter().max_by_key(|(_, (calls, _))| *calls)?;
     if calls < MANY || ns < run.trace.wall_ns / WORTH {
         return None;
     }
     let text = format!(
-        "{exec} opened {path} {} times, which took {} ({} of the run's time)",
+        "{} opened {path} {} times, which took {} ({} of the run's time)",
+        run.name_of(pid, exec, image),
         thousands(calls.into()),
         duration(ns as f64),
         share(ns.into(), run.trace.wall_ns.into()),

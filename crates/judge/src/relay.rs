@@ -119,13 +119,13 @@ fn to_sockets(run: &Run<'_>) -> Option<UnnamedFinding> {
     let text = format!(
         "{} read {} from {} and wrote {} to sockets through its own memory: if they are the same bytes, sendfile \
          moves them without it",
-        image.exec,
+        image.name(),
         bytes(read.into()),
         counted(files as u128, "file", "files"),
         bytes(sent.into()),
     );
     let evidence = [("exec", json!(image.exec)), ("bytes", json!(read)), ("sent", json!(sent))];
-    let advice = match image.exec.as_str() {
+    let advice = match image.name() {
         "nginx" => "sendfile on",
         _ => "send files by sendfile, or by splice over a pipe",
     };

@@ -106,6 +106,11 @@ impl<'a> Run<'a> {
         self.rows.get(&(pid, exec, image)).unwrap_or(&NONE)
     }
 
+    /// The name that users know an image by.
+    pub(crate) fn name_of(&self, pid: u32, exec: &'a str, image: u32) -> &'a str {
+        self.of_image(pid, exec, image).process.map_or(exec, Process::name)
+    }
+
     /// A limit of the machine; a missing one is recorded, so ask last.
     pub(crate) fn limit(&self, name: &'static str) -> Option<f64> {
         self.limits.limit(name)

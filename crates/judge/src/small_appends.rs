@@ -42,9 +42,10 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     if said.is_some_and(|said| said.evidence.get("file") == Some(&json!(file.path))) {
         return None;
     }
+    let name = run.name_of(file.pid, &file.exec, file.image);
     let text = format!(
         "{} wrote {} times to {}, {} each: these calls took about {} of CPU time ({} of its CPU time)",
-        file.exec,
+        name,
         thousands(file.write_calls.into()),
         file.path,
         bytes(u128::from(file.write_bytes / file.write_calls)),
@@ -57,7 +58,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("bytes", json!(file.write_bytes)),
         ("on_cpu_ns", json!(cost_ns)),
     ];
-    let advice = match file.exec.as_str() {
+    let advice = match name {
         "nginx" => "access_log FILE FORMAT buffer=64k flush=1s",
         _ => "collect lines and write several at once (a buffered or asynchronous log)",
     };

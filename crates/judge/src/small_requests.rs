@@ -85,6 +85,7 @@ pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
             format!(" ({} of the time without run queue delay)", share(now as i128, own_ns as u128))
         }
     };
+    let name = run.name_of(worst.file.pid, &worst.file.exec, worst.file.image);
     let text = format!(
         "{} {} of {} in sequence, {} {} by {}: kernel entry and exit for them cost about {}{}, at \
          {} a call on this machine; with requests of 1 MiB they cost {}",
@@ -93,7 +94,7 @@ pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         bytes(u128::from((worst.bytes + worst.calls / 2) / worst.calls)),
         if worst.verb == "reads" { "from" } else { "to" },
         worst.file.path,
-        worst.file.exec,
+        name,
         duration(now),
         of_time,
         duration(each),
@@ -107,7 +108,7 @@ pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("saved_ns", json!(saved as u64)),
     ];
     let found = UnnamedFinding::new(text, evidence);
-    Some(match worst.file.exec.as_str() {
+    Some(match name {
         "dd" => found.advise_command("dd bs=1M, or iotomy copy"),
         other => found
             .advise(format!("use a larger buffer or block size, if {other} has such an option")),

@@ -405,6 +405,36 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
 }
 
 #[test]
+fn findings_name_a_program_as_its_user_does() {
+    let named = |calls: Vec<Call>, files: Vec<FileUse>, paths: Vec<PathUse>| {
+        let mut run = Trace { calls, files, paths, ..trace() };
+        run.processes[0].called = "redis-server".into();
+        run.ledger[0].stopped_ns = 90 * MS;
+        judged(run)
+    };
+    let waits = Call { ready: Some(4_000), ..call("epoll_wait", 4_000) };
+    let path = PathUse {
+        pid: 1,
+        exec: "prog".into(),
+        syscall: "openat".into(),
+        path: Some("/etc/x".into()),
+        calls: 100_000,
+        wall_ns: 90 * MS,
+        ..PathUse::default()
+    };
+    let small = named(vec![], vec![source(64 * MIB, 131_072)], vec![]);
+    let again = named(vec![call("epoll_ctl", 9_000), waits], vec![], vec![]);
+    let opened = named(vec![], vec![], vec![path]);
+    for (found, id) in
+        [(&small, "small-requests"), (&again, "ctl-per-event"), (&opened, "opened-again")]
+    {
+        let text = found.iter().find(|(of, _)| of == id).map(|(_, text)| text.as_str());
+        assert!(text.is_some_and(|text| text.contains("redis-server")), "{id}: {found:?}");
+        assert!(found.iter().all(|(_, text)| !text.contains("prog ")), "{found:?}");
+    }
+}
+
+#[test]
 fn images_of_one_name_in_one_process_are_judged_apart() {
     let image =
         |image, minor_faults| Process { image, minor_faults, ..trace().processes.swap_remove(0) };

@@ -341,7 +341,7 @@ fn observation(
             cost_ns_high: cost.high,
             lost_events: rows.lost_events,
             incomplete_calls: rows.incomplete_calls,
-            lost_files: 0,
+            lost_files: rows.lost_files,
             lost_paths: rows.lost_paths,
             lost_connections,
             sees_rings: Some(false),

@@ -70,6 +70,9 @@ pub(crate) struct Tally {
     nobody: Process,
     lost_events: u64,
     headless_calls: u64,
+    /// How many rows of files there are, of all images, and uses of files without one.
+    files: usize,
+    lost_files: u64,
     /// How many paths there are, of all images.
     paths: usize,
     lost_paths: u64,
@@ -112,6 +115,7 @@ pub(crate) struct Rows {
     pub(crate) calls: Vec<Call>,
     pub(crate) files: Vec<FileUse>,
     pub(crate) paths: Vec<PathUse>,
+    pub(crate) lost_files: u64,
     pub(crate) lost_paths: u64,
     pub(crate) threads: Vec<Thread>,
     pub(crate) allowed_cpus: Vec<u64>,
@@ -134,6 +138,8 @@ impl Tally {
             nobody: Process { exec: "?".to_owned(), ..Process::default() },
             lost_events: 0,
             headless_calls: 0,
+            files: 0,
+            lost_files: 0,
             paths: 0,
             lost_paths: 0,
             slowest: Slowest::with_room(slowest),
@@ -295,9 +301,9 @@ impl Tally {
         self.headless_calls += 1;
     }
 
-    /// Whether this is a regular file that was not met before.
+    /// Whether this is a regular file that was not met before, and there is room for it.
     pub(crate) fn is_new(&self, file: &FileRef) -> bool {
-        file.kind == FileKind::File && !self.is_met(file)
+        file.kind == FileKind::File && self.met.len() < self.most && !self.is_met(file)
     }
 
     /// Whether a file was noted.
@@ -305,9 +311,12 @@ impl Tally {
         self.met.contains_key(file)
     }
 
-    /// Notes the state of a regular file, or of a socket, at its first use, with nothing counted.
+    /// Notes the state of a regular file, or of a socket, at its first use, with nothing counted; where there is no
+    /// room, its row is without it.
     pub(crate) fn note_file(&mut self, file: FileRef, as_it_is: FileUse) {
-        self.met.insert(file, as_it_is);
+        if self.met.len() < self.most || self.is_met(&file) {
+            self.met.insert(file, as_it_is);
+        }
     }
 
     /// A call that returned had polled this many descriptors.
@@ -320,6 +329,13 @@ impl Tally {
     /// A call that returned moved bytes from or to a file, or mapped them.
     pub(crate) fn moved(&mut self, image: ImageId, file: FileRef, way: Direction, bytes: u64) {
         let Some(Image { process, files, .. }) = self.images.get_mut(image.0) else { return };
+        if !files.contains_key(&file) {
+            if self.files >= self.most {
+                self.lost_files += 1;
+                return;
+            }
+            self.files += 1;
+        }
         let met = &self.met;
         let row = files.entry(file).or_insert_with_key(|file| FileUse {
             pid: process.pid,
@@ -433,6 +449,8 @@ impl Tally {
                 sum.errors += row.errors;
                 sum.bytes = sum.bytes.saturating_add(row.bytes);
                 sum.wall_ns = sum.wall_ns.saturating_add(row.wall_ns);
+                let open_ns = sum.open_ns.get_or_insert_default();
+                *open_ns = open_ns.saturating_add(row.open_ns.unwrap_or(0));
                 sum.max_ns = sum.max_ns.max(row.max_ns);
                 sum.wall_times.merge(&row.wall_times);
             }
@@ -452,7 +470,8 @@ impl Tally {
             })
         });
         let uses = uses.take(Snapshot::MOST_USES).collect();
-        Snapshot { calls, files, processes, images, uses, ..Snapshot::default() }
+        let lost = self.lost_events + self.lost_files;
+        Snapshot { calls, files, processes, images, uses, lost, ..Snapshot::default() }
     }
 
     /// An image's index among those of a snapshot.
@@ -468,6 +487,7 @@ impl Tally {
             calls: Vec::new(),
             files: Vec::new(),
             paths: Vec::new(),
+            lost_files: self.lost_files,
             lost_paths: self.lost_paths,
             threads: Vec::new(),
             allowed_cpus: self.allowed_cpus,
@@ -515,7 +535,8 @@ impl Tally {
 
 /// A call's row for a snapshot: in flight are the calls that are so now.
 fn so_far(row: &Call) -> Call {
-    Call { in_flight: 0, open_ns: None, entered_before: 0, ..row.clone() }
+    let open_ns = Some(row.open_ns.unwrap_or(0));
+    Call { in_flight: 0, open_ns, entered_before: 0, ..row.clone() }
 }
 
 /// Adds the use of a file by another image.

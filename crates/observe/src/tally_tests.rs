@@ -79,6 +79,19 @@ fn a_call_that_did_not_return_is_in_flight_and_in_no_distribution() {
 }
 
 #[test]
+fn a_snapshot_tells_the_time_of_calls_that_did_not_return_apart() {
+    let (mut tally, image) = tally();
+    tally.returned(image, READ, Ok((1, 1)), 1000);
+    tally.unfinished(image, READ, 50_000);
+    let snapshot = tally.snapshot(&|_| true);
+    for row in [&snapshot.calls[0], &snapshot.images[0].calls[0]] {
+        assert_eq!((row.wall_ns, row.open_ns, row.max_ns), (51_000, Some(50_000), 50_000));
+        let ended = row.ended();
+        assert_eq!((ended.calls, ended.wall_ns, ended.max_ns), (1, 1000, 1000));
+    }
+}
+
+#[test]
 fn only_calls_asked_for_are_reported_and_the_longest_come_first() {
     let (mut tally, image) = tally();
     tally.returned(image, READ, Ok((1, 1)), 1);
@@ -89,6 +102,24 @@ fn only_calls_asked_for_are_reported_and_the_longest_come_first() {
     request.calls = Some(["read", "write", "getpid"].map(String::from).into());
     let names = |rows: Rows| rows.calls.into_iter().map(|c| c.syscall).collect::<Vec<_>>();
     assert_eq!(names(tally.into_rows(&request, None)), ["getpid", "write", "getpid(i386)", "read"]);
+}
+
+#[test]
+fn files_beyond_the_room_there_is_are_lost_as_often_as_they_are_used() {
+    let mut tally = Tally::with_room(2, 0);
+    let image = tally.begin(Process { pid: 5, ..Process::default() });
+    let file = |name: &str| FileRef { kind: FileKind::File, path: name.into() };
+    for name in ["/a", "/b", "/c", "/d"] {
+        if tally.is_new(&file(name)) {
+            tally.note_file(file(name), FileUse { size_bytes: Some(7), ..FileUse::default() });
+        }
+        tally.moved(image, file(name), Direction::Read, 10);
+        tally.moved(image, file(name), Direction::Read, 5);
+    }
+    assert!(tally.is_met(&file("/b")) && !tally.is_met(&file("/c")) && !tally.is_new(&file("/c")));
+    let rows = tally.into_rows(&everything(), None);
+    let files: Vec<_> = rows.files.iter().map(|row| (&*row.path, row.read_bytes)).collect();
+    assert_eq!((&*files, rows.lost_files), (&[("/a", 15), ("/b", 15)][..], 4));
 }
 
 #[test]

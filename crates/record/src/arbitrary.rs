@@ -314,6 +314,7 @@ fn call() -> impl Strategy<Value = Call> {
             in_flight: n[5],
             entered_before: n[5] / 2,
             open_ns: (n[5] > 0).then_some(n[3] / 3),
+            ended_ns: (n[5] == 1).then_some(n[3] / 2),
             asked: parts[1],
             ready: parts[2],
             return_log2: spread.0.0,

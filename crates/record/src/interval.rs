@@ -335,12 +335,20 @@ impl IntervalCounts {
 
 fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {
     let mut wall_times = now.wall_times.since(&seen.wall_times);
-    // Above all before it, the longest call is of this interval.
-    let max_is_bound = now.max_ns <= seen.max_ns;
-    let bound_ns = if max_is_bound { wall_times.highest().min(now.max_ns) } else { now.max_ns };
+    let longest = |now_ns: u64, seen_ns: u64| match now_ns <= seen_ns {
+        true => (wall_times.highest().min(now_ns), true),
+        // Above all before it, the longest call is of this interval.
+        false => (now_ns, false),
+    };
+    let (max_ns, max_is_bound) = match wall_times.is_empty() {
+        // Of calls in progress, which are no part of the longest one that ended.
+        true => longest(now.max_ns, seen.max_ns),
+        false => longest(now.wall_times.max_ns, seen.wall_times.max_ns),
+    };
     seen.wall_times.merge(&wall_times);
-    wall_times.max_ns = if wall_times.is_empty() { 0 } else { bound_ns };
+    wall_times.max_ns = if wall_times.is_empty() { 0 } else { max_ns };
     seen.max_ns = seen.max_ns.max(now.max_ns);
+    let ended_ns = now.wall_ns.saturating_sub(now.open_ns.unwrap_or(0));
     let kinds = now.error_kinds.iter().map(|(name, count)| {
         (name.clone(), more(*count, seen.error_kinds.entry(name.clone()).or_default()))
     });
@@ -354,9 +362,10 @@ fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {
         on_cpu_ns: more_known(now.on_cpu_ns, &mut seen.on_cpu_ns),
         blocked_ns: more_known(now.blocked_ns, &mut seen.blocked_ns),
         runnable_ns: more_known(now.runnable_ns, &mut seen.runnable_ns),
-        max_ns: bound_ns,
+        max_ns,
         max_is_bound,
         in_flight: now.in_flight,
+        ended_ns: Some(more(ended_ns, seen.ended_ns.get_or_insert_default())),
         wall_log2: wall_times.log2(),
         wall_times,
         ..Call::default()
@@ -413,6 +422,8 @@ pub(crate) fn add_call(sum: &mut Call, one: &Call) {
         (&mut sum.on_cpu_ns, one.on_cpu_ns),
         (&mut sum.blocked_ns, one.blocked_ns),
         (&mut sum.runnable_ns, one.runnable_ns),
+        (&mut sum.open_ns, one.open_ns),
+        (&mut sum.ended_ns, one.ended_ns),
     ] {
         if let Some(more) = more {
             *sum = Some(sum.unwrap_or(0).saturating_add(more));

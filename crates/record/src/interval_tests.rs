@@ -14,6 +14,7 @@ fn call(calls: u64, in_flight: u64) -> Call {
     call.error_kinds.retain(|_, count| *count > 0);
     call.bytes = calls * 7;
     call.wall_ns = calls * 100 + in_flight * 10;
+    call.open_ns = Some(in_flight * 10);
     call.on_cpu_ns = Some(calls * 50);
     call.max_ns = call.wall_times.max_ns;
     call
@@ -80,6 +81,46 @@ fn a_maximum_that_an_earlier_call_reached_is_a_bound() {
     after.calls[0].wall_times.add(5_000);
     let row = &intervals.advance(&snapshot(2, vec![after])).calls[0];
     assert!(row.max_is_bound && (5_000..5_400).contains(&row.max_ns), "{row:?}");
+}
+
+/// A call that goes on through three intervals, beside short ones.
+#[test]
+fn a_call_in_progress_is_no_part_of_the_mean_and_the_maximum_of_an_interval() {
+    let mut intervals = Intervals::default();
+    let with_open = |calls: u64, open_ns: u64| {
+        let mut image = image(1, calls, u64::from(open_ns > 0));
+        image.calls[0].wall_ns = calls * 100 + open_ns;
+        image.calls[0].open_ns = Some(open_ns);
+        image.calls[0].max_ns = image.calls[0].wall_times.max_ns.max(open_ns);
+        image
+    };
+    for (at, calls) in [(1, 2), (2, 5)] {
+        let row =
+            &intervals.advance(&snapshot(at, vec![with_open(calls, at * 1_000_000)])).calls[0];
+        let ended = row.ended();
+        let new = if at == 1 { 2 } else { 3 };
+        assert_eq!((ended.calls, ended.wall_ns, row.in_flight), (new, new * 100, 1), "{row:?}");
+        assert_eq!(
+            (ended.max_ns, row.max_ns, row.max_is_bound),
+            (calls * 1000, calls * 1000, false)
+        );
+        assert_eq!(row.wall_ns, new * 100 + 1_000_000);
+    }
+    // Where nothing ended, there is neither.
+    let row = &intervals.advance(&snapshot(3, vec![with_open(5, 3_000_000)])).calls[0];
+    assert_eq!((row.ended().calls, row.ended().wall_ns, row.ended().max_ns), (0, 0, 0));
+    assert_eq!((row.in_flight, row.wall_ns, row.max_ns), (1, 1_000_000, 3_000_000));
+    // It returns: its whole time is that of this interval's call.
+    let mut last = with_open(5, 0);
+    last.calls[0].calls = 6;
+    last.calls[0].wall_times.add(3_500_000);
+    last.calls[0].wall_ns += 3_500_000;
+    last.calls[0].max_ns = 3_500_000;
+    last.calls[0].open_ns = None;
+    let row = &intervals.finish(&record(4, &[last])).calls[0];
+    assert_eq!((row.wall_ns, row.in_flight, row.max_is_bound), (500_000, 0, false));
+    let ended = row.ended();
+    assert_eq!((ended.calls, ended.wall_ns, ended.max_ns), (1, 3_500_000, 3_500_000));
 }
 
 #[test]

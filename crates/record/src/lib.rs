@@ -77,7 +77,7 @@ pub use sweep::{
 pub use thread::Thread;
 pub use times::{QUANTILES, TIME_BUCKETS, Times};
 pub use trace::{
-    Call, Exit, FileKind, FileUse, Finding, LedgerRow, MissingFeature, ObserverUse, Process,
-    Running, Trace, Verdict, Watched,
+    Call, EndedCalls, Exit, FileKind, FileUse, Finding, LedgerRow, MissingFeature, ObserverUse,
+    Process, Running, Trace, Verdict, Watched,
 };
 pub use view::{Quantity, SortKey, View};

@@ -232,6 +232,7 @@ impl Row for Call {
         add_known(&mut self.blocked_ns, one.blocked_ns);
         add_known(&mut self.runnable_ns, one.runnable_ns);
         add_known(&mut self.open_ns, one.open_ns);
+        add_known(&mut self.ended_ns, one.ended_ns);
         add_known(&mut self.asked, one.asked);
         add_known(&mut self.ready, one.ready);
         self.max_ns = self.max_ns.max(one.max_ns);

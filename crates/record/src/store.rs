@@ -17,14 +17,13 @@ mod output;
 mod parse;
 mod place;
 mod race;
+mod reading;
 mod sweep;
 mod trusted;
 mod unique;
 mod user_folder;
 mod walk;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -66,11 +65,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
 /// # Errors
 /// As [`load`].
 pub fn load_with_bytes(path: impl AsRef<Path>) -> Result<(Record, Vec<u8>), StoreError> {
-    let (path, name) = (path.as_ref(), shown(path.as_ref(), "standard input"));
-    let bytes = read(path)?;
-    let record =
-        parse_record(&bytes).map_err(|source| StoreError::Record { path: name, source })?;
-    Ok((record, bytes))
+    reading::load(path.as_ref(), parse_record)
 }
 
 /// Reads a record of any kind from the bytes of its JSON.
@@ -130,8 +125,7 @@ fn load_by<R>(
     path: &Path,
     parse: impl Fn(&[u8]) -> Result<R, RecordError>,
 ) -> Result<R, StoreError> {
-    let name = shown(path, "standard input");
-    parse(&read(path)?).map_err(|source| StoreError::Record { path: name, source })
+    reading::load(path, parse).map(|(record, _)| record)
 }
 
 /// As [`load_limits`], of a file that only this user or root can have written.
@@ -139,7 +133,7 @@ fn load_by<R>(
 /// # Errors
 /// As [`load_limits`]; it is not a regular file, or another user could have written it.
 pub fn load_trusted_limits(path: &Path) -> Result<Limits, StoreError> {
-    parse_trusted(path, parse_limits)
+    reading::load_trusted(path, parse_limits)
 }
 
 /// As [`load_sweep`], of a file that only this user or root can have written.
@@ -147,49 +141,7 @@ pub fn load_trusted_limits(path: &Path) -> Result<Limits, StoreError> {
 /// # Errors
 /// As [`load_sweep`]; it is not a regular file, or another user could have written it.
 pub fn load_trusted_sweep(path: &Path) -> Result<Sweep, StoreError> {
-    parse_trusted(path, parse_sweep)
-}
-
-fn parse_trusted<R>(
-    path: &Path,
-    parse: impl Fn(&[u8]) -> Result<R, RecordError>,
-) -> Result<R, StoreError> {
-    let name = shown(path, "");
-    let bytes = open_trusted(path).and_then(|file| bounded(file, MAX_RECORD_BYTES));
-    let bytes = bytes.map_err(|source| StoreError::Read {
-        path: name.clone(),
-        hint: error::read_hint(&source),
-        source,
-    })?;
-    let bytes = bytes
-        .ok_or(StoreError::TooLarge { path: name.clone(), limit_mib: MAX_RECORD_BYTES >> 20 })?;
-    parse(&bytes).map_err(|source| StoreError::Record { path: name, source })
-}
-
-/// The content of a file that may be a record.
-fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let name = shown(path, "standard input");
-    let bytes = read_bounded(path, MAX_RECORD_BYTES).map_err(|source| StoreError::Read {
-        path: name.clone(),
-        hint: error::read_hint(&source),
-        source,
-    })?;
-    bytes.ok_or(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 })
-}
-
-/// The whole content, or `None` when there are more than `limit` bytes of it.
-fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    if path == Path::new("-") {
-        bounded(io::stdin().lock(), limit)
-    } else {
-        bounded(File::open(path)?, limit)
-    }
-}
-
-fn bounded(from: impl Read, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    from.take(limit + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+    reading::load_trusted(path, parse_sweep)
 }
 
 /// A path as messages show it, with `dash` for `-`.
@@ -204,16 +156,6 @@ fn shown(path: &Path, dash: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_above_the_bound_is_not_read_whole() {
-        assert!(read_bounded(Path::new("/dev/zero"), 1000).unwrap().is_none());
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("exact");
-        std::fs::write(&path, [b' '; 10]).unwrap();
-        assert_eq!(read_bounded(&path, 10).unwrap().unwrap().len(), 10);
-        assert!(read_bounded(&path, 9).unwrap().is_none());
-    }
 
     #[test]
     fn a_record_of_no_known_kind_is_told_what_is_taken() {

@@ -11,6 +11,7 @@ mod icicle;
 #[cfg(test)]
 mod inside_tests;
 mod moments;
+mod named;
 mod requests;
 mod section;
 mod stacks;
@@ -37,11 +38,11 @@ pub fn anatomy(record: &Anatomy, style: &Style) -> String {
     trace::print_headline(&mut page, &record.trace);
     print_sampling(&mut page, record);
     tree::print(&mut page, record);
-    if let Some(block) = &record.block {
-        block::print(&mut page, block, record.trace.view.top);
+    if let Some(block) = named::block(record) {
+        block::print(&mut page, &block, record.trace.view.top);
     }
-    if let Some(stories) = &record.stories {
-        story::print(&mut page, stories);
+    if let Some(stories) = named::stories(record) {
+        story::print(&mut page, &stories);
     }
     findings::print(&mut page, &record.trace.findings);
     page.finish()

@@ -10,10 +10,11 @@ use crate::table::{Column, Row, Table};
 use crate::trace::images::{CallSum, Ledger, cpus_used};
 use crate::trace::{peers, print_hidden, rings, until};
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column::text("call", 11).at_least(16),
     Column::number("calls", "", 10).at_least(9),
     Column::number("errors", "", 5).at_least(6),
+    Column::number("open", "", 7).at_least(4),
     Column::number("bytes", "", 6).at_least(8),
     Column::number("wall", "ms", 9).at_least(8),
     Column::number("on-CPU", "ms", 8).at_least(7),
@@ -113,6 +114,7 @@ fn cells(page: &Page<'_>, record: &Trace, sum: &CallSum<'_>, decimals: usize) ->
         page.name(sum.name, 28),
         thousands(sum.calls),
         few(sum.errors),
+        few(sum.open),
         if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
         ms(sum.wall),
         sum.on_cpu.map(ms).unwrap_or_default(),

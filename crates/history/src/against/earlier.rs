@@ -6,7 +6,8 @@ use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{KeptRun, Machine, Measure};
 
 use super::{conditions, details, measures, same, subjects};
-use crate::store::hardware;
+use crate::label::label;
+use crate::packed::hardware;
 use crate::{HistoryError, Pick, Store};
 
 /// The sessions of a baseline that are used, the newest.
@@ -77,6 +78,9 @@ impl Earlier {
         pick: &Pick,
         candidate: &Candidate<'_>,
     ) -> Result<Self, HistoryError> {
+        // Those that do not come from a record are whole.
+        let subjects = candidate.subjects.iter().map(|subject| label(subject)).collect();
+        let candidate = &Candidate { subjects, ..*candidate };
         let is_itself = |kept: &KeptRun| Some(kept.id) == candidate.id;
         let itself = || HistoryError::Itself { asked: pick.to_string() };
         let Pick::Name(name) = pick else {

@@ -39,7 +39,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, anyhow, bail};
 use iotomy_host::{machine, rfc3339};
 use iotomy_movers::Moved;
-use iotomy_record::store::{OutputFile, Place, RecordRef, same_output};
+use iotomy_record::store::{OutputFile, Place, RecordRef, StoreError, same_output};
 use iotomy_record::{CopyPart, CopyRun};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 use rustix::io::Errno;
@@ -76,6 +76,8 @@ struct Session<'a> {
     /// For records and explanations only.
     contract: String,
     parts: Vec<CopyPart>,
+    /// Why not all of the explanation was written.
+    unexplained: Option<StoreError>,
 }
 
 /// Copies.
@@ -119,11 +121,12 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         account::note_dirty(&mut record.copies);
         record.findings = judging::findings(true, |limits| iotomy_judge::copy(&record, limits));
         if args.explain {
-            explain::end(&record);
+            session.explained(explain::end(&record));
         }
         let saved = json.map_or(Ok(()), |json| RecordRef::Copy(&record).save(json));
         let is_kept = args.save.keep_if_wanted(RecordRef::Copy(&record), false);
-        saved?;
+        let explained = session.unexplained.take().map_or(Ok(()), Err);
+        outputs::all([explained, saved].map(|one| one.map_err(Into::into)))?;
         session.status = session.status.max(if is_kept { 0 } else { COULD_NOT_RUN });
     }
     Ok(ExitCode::from(session.status))
@@ -204,7 +207,13 @@ impl<'a> Session<'a> {
             messages: Vec::new(),
             contract: String::new(),
             parts: Vec::new(),
+            unexplained: None,
         }
+    }
+
+    /// Notes whether a part of the explanation was written: it costs the status, and no copy.
+    fn explained(&mut self, written: Result<(), StoreError>) {
+        self.unexplained = self.unexplained.take().or(written.err());
     }
 
     /// As [`makes_record`].
@@ -313,7 +322,7 @@ impl<'a> Session<'a> {
         self.moved = self.moved + moved;
         if let Some(part) = part {
             if self.args.explain {
-                explain::outcome(&part);
+                self.explained(explain::outcome(&part));
             }
             self.parts.push(part);
         }

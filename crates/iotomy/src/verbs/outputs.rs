@@ -1,7 +1,6 @@
 //! The output files of a run, opened before it: an output that cannot be written is reported before
 //! anything runs, and the run cannot redirect any of them.
 
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -68,9 +67,8 @@ pub(super) fn report(
     text: impl FnOnce(&Style) -> String,
 ) -> Result<(), StoreError> {
     let Some(to) = to else {
-        // If standard error is closed, nothing can be reported.
-        let _ = std::io::stderr().write_all(text(&looks.on(&std::io::stderr())).as_bytes());
-        return Ok(());
+        let text = text(&looks.on(&std::io::stderr()));
+        return OutputFile::standard_error().put(text.as_bytes());
     };
     let style = match to.is_standard() {
         true => looks.on(&std::io::stdout()),

@@ -421,9 +421,8 @@ fn write_out(args: &RaceArgs, record: &Race, mut outputs: Outputs) -> Result<()>
     let mut reported = Ok(());
     if !args.quiet {
         if takes_stdout {
-            let text = iotomy_report::race(record, &args.looks.on(&std::io::stderr()));
-            // If standard error is closed, nothing can be reported.
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            reported =
+                outputs::report(None, args.looks, |style| iotomy_report::race(record, style));
         } else {
             let text = iotomy_report::race(record, &args.looks.on(&std::io::stdout()));
             reported = OutputFile::write(dash, Path::new(""), text.as_bytes());

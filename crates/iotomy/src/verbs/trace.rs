@@ -23,7 +23,7 @@ use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target};
-use iotomy_record::store::RecordRef;
+use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Trace, View, lossless};
 use iotomy_report::Style;
 use iotomy_report::live::Setting;
@@ -376,7 +376,7 @@ fn interval_view(
             Some(to) if to.is_standard() => args.looks.on(&std::io::stdout()),
             Some(_) => args.looks.in_a_file(),
         };
-        (style, to)
+        (style, to.unwrap_or_else(OutputFile::standard_error))
     });
     IntervalView::new(every, common, text, outputs.take("--json"))
 }

@@ -17,7 +17,11 @@ pub(super) struct LiveCall {
     pub(super) wall_ns: u64,
     pub(super) blocked_ns: u64,
     pub(super) runnable_ns: u64,
+    /// The longest of those that returned, and of those that did not.
     pub(super) max_ns: u64,
+    pub(super) open_max_ns: u64,
+    /// The part of `wall_ns` of calls that did not return.
+    pub(super) open_ns: u64,
     /// Counts of its wall times, by bucket.
     pub(super) times: Vec<(u16, u64)>,
 }
@@ -34,7 +38,9 @@ impl LiveCall {
             calls: row.plain_calls(),
             bytes: row.bytes,
             wall_ns: row.wall_ns,
-            max_ns: row.max_ns.max(row.open_max_ns),
+            max_ns: row.max_ns,
+            open_max_ns: row.open_max_ns,
+            open_ns: row.open_ns,
             times: row.plain.clone(),
             ..Self::default()
         }

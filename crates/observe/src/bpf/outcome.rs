@@ -255,6 +255,7 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         max_is_bound: false,
         in_flight: book.in_flight,
         open_ns: (book.in_flight > 0).then_some(book.open_ns),
+        ended_ns: None,
         entered_before: book.entered_before,
         asked: asks.then_some(book.asked),
         ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),

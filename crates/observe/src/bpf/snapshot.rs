@@ -135,7 +135,9 @@ impl NameCache {
                     wall_ns: book.wall_ns,
                     blocked_ns: book.blocked_ns,
                     runnable_ns: book.runnable_ns,
-                    max_ns: book.max_ns,
+                    max_ns: book.wall.max_ns,
+                    open_max_ns: book.max_ns,
+                    open_ns: book.open_ns,
                     times: book.wall.buckets().to_vec(),
                     ..LiveCall::default()
                 };
@@ -211,7 +213,8 @@ impl NameCache {
                 wall_ns: open.wall_ns,
                 blocked_ns: open.blocked_ns,
                 runnable_ns: open.runnable_ns,
-                max_ns: open.wall_ns,
+                open_max_ns: open.wall_ns,
+                open_ns: open.wall_ns,
                 ..LiveCall::default()
             };
             self.add_call(sight, &row, request);
@@ -528,9 +531,10 @@ fn add_row(sum: &mut Call, row: &LiveCall, bytes: u64) {
     *sum.on_cpu_ns.get_or_insert_default() += row.wall_ns.saturating_sub(off);
     *sum.blocked_ns.get_or_insert_default() += row.blocked_ns;
     *sum.runnable_ns.get_or_insert_default() += row.runnable_ns;
-    sum.max_ns = sum.max_ns.max(row.max_ns);
+    *sum.open_ns.get_or_insert_default() += row.open_ns;
+    sum.max_ns = sum.max_ns.max(row.max_ns).max(row.open_max_ns);
     row.times.iter().for_each(|(bucket, count)| sum.wall_times.add_bucket(*bucket, *count));
-    sum.wall_times.max_ns = sum.max_ns;
+    sum.wall_times.max_ns = sum.wall_times.max_ns.max(row.max_ns);
 }
 
 fn add(to: &mut LedgerRow, from: &LedgerRow) {

@@ -128,9 +128,10 @@ impl Tracees {
                 if let Some(row) = calls.iter_mut().find(|row| row.syscall == name) {
                     row.in_flight += 1;
                     row.wall_ns = row.wall_ns.saturating_add(wall_ns);
+                    row.open_ns = Some(row.open_ns.unwrap_or(0).saturating_add(wall_ns));
                 } else {
-                    let syscall = name.clone();
-                    calls.push(Call { syscall, in_flight: 1, wall_ns, ..Call::default() });
+                    let (syscall, open_ns) = (name.clone(), Some(wall_ns));
+                    calls.push(Call { syscall, in_flight: 1, wall_ns, open_ns, ..Call::default() });
                 }
             }
             doing.inside = Some(name);

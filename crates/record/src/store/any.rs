@@ -2,6 +2,7 @@
 //!
 //! The single list of kinds, by which records are distinguished.
 
+use std::io;
 use std::path::Path;
 
 use super::parse::{self, Stored};
@@ -117,13 +118,23 @@ impl<'a> RecordRef<'a> {
     /// # Errors
     /// When it has content that no record may have.
     pub fn json(self) -> Result<Vec<u8>, RecordError> {
+        let mut bytes = Vec::new();
+        self.write_json(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// As [`RecordRef::json`], into `to`, piece by piece.
+    ///
+    /// # Errors
+    /// As [`RecordRef::json`]; or `to` cannot be written to.
+    pub fn write_json(self, to: &mut dyn io::Write) -> Result<(), RecordError> {
         match self {
-            Self::Trace(trace) => parse::json(trace),
-            Self::Race(race) => parse::json(race),
-            Self::Copy(copy) => parse::json(copy),
-            Self::Limits(limits) => parse::json(limits),
-            Self::Sweep(sweep) => parse::json(sweep),
-            Self::Anatomy(anatomy) => parse::json(anatomy),
+            Self::Trace(trace) => parse::write_checked(trace, to),
+            Self::Race(race) => parse::write_checked(race, to),
+            Self::Copy(copy) => parse::write_checked(copy, to),
+            Self::Limits(limits) => parse::write_checked(limits, to),
+            Self::Sweep(sweep) => parse::write_checked(sweep, to),
+            Self::Anatomy(anatomy) => parse::write_checked(anatomy, to),
         }
     }
 

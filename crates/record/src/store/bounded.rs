@@ -2,7 +2,7 @@
 //! many times its size.
 //!
 //! It wraps another deserializer and passes everything on. Elements of arrays and entries of maps
-//! are charged as they are read, with the size of their type, and texts with their length. Fields
+//! are charged as they are read, with the size of their type, and texts with what they take. Fields
 //! of a struct are part of the struct, which was charged as an element, and unknown fields cost
 //! nothing.
 
@@ -21,9 +21,17 @@ pub(super) struct Budget {
 /// The memory of a map's entry besides its key and value.
 const ENTRY: usize = 16;
 
+/// What an allocation takes besides its content: the allocator's own, and up to the next size it has.
+const ALLOCATION: usize = 16;
+
 impl Budget {
     pub(super) fn new(bytes: u64) -> Self {
         Self { left: Cell::new(bytes), whole: bytes }
+    }
+
+    /// A text, which is an allocation of its own.
+    fn charge_text<E: Error>(&self, text: &str) -> Result<(), E> {
+        self.charge(if text.is_empty() { 0 } else { text.len() + ALLOCATION })
     }
 
     fn charge<E: Error>(&self, bytes: usize) -> Result<(), E> {
@@ -159,17 +167,17 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
-        self.budget.charge(text.len())?;
+        self.budget.charge_text(text)?;
         self.inner.visit_str(text)
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
-        self.budget.charge(text.len())?;
+        self.budget.charge_text(text)?;
         self.inner.visit_borrowed_str(text)
     }
 
     fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
-        self.budget.charge(text.len())?;
+        self.budget.charge_text(&text)?;
         self.inner.visit_string(text)
     }
 
@@ -304,7 +312,7 @@ mod tests {
         assert!(read::<Vec<Row>>(&many("{}", 10), 10 * row).is_ok());
         let error = read::<Vec<Row>>(&many("{}", 11), 10 * row).unwrap_err();
         assert!(error.contains("more than 0 MiB of memory"), "{error}");
-        let text = size_of::<String>() as u64;
+        let text = (size_of::<String>() + ALLOCATION) as u64;
         assert!(read::<Vec<String>>(&many("\"ab\"", 10), 10 * (text + 2)).is_ok());
         assert!(read::<Vec<String>>(&many("\"ab\"", 10), 10 * (text + 2) - 1).is_err());
         assert!(read::<BTreeMap<String, u64>>(r#"{"a": 1, "b": 2}"#, 60).is_err());

@@ -39,6 +39,7 @@ pub struct OutputFile {
 #[derive(Debug)]
 enum Destination {
     Standard,
+    Error,
     Place(Box<Place>),
 }
 
@@ -77,6 +78,12 @@ impl OutputFile {
         }
     }
 
+    /// Standard error, to which reports of runs go.
+    pub fn standard_error() -> Self {
+        let name = String::from("standard error");
+        Self { name, is_nowhere: false, syncs: false, to: Destination::Error }
+    }
+
     /// Writes `bytes` as the whole content. A new file has mode 0666 less the umask, an old one keeps
     /// its mode and, where that is allowed, its owner. Opening a FIFO waits for its reader.
     ///
@@ -100,6 +107,7 @@ impl OutputFile {
         let Self { name, is_nowhere, syncs, to } = self;
         let done = match to {
             Destination::Standard => through(io::stdout().as_fd(), content),
+            Destination::Error => through(io::stderr().as_fd(), content),
             Destination::Place(place) => match *place {
                 Place::Replace(slot) => replace(slot, syncs, content),
                 Place::Through(passage) => match passage.open() {

@@ -49,15 +49,21 @@ pub(super) fn parse<R: Stored>(bytes: &[u8]) -> Result<R, RecordError> {
             let (path, error) = (e.path().to_string(), e.inner());
             match error.classify() {
                 // serde says so, too, of a variant with too many fields, in what is JSON.
-                Category::Syntax if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() => {
-                    field(&path, error)
-                }
+                Category::Syntax if is_json_so_far(bytes) => field(&path, error),
                 _ => misread(&path, error),
             }
         })?;
     json.end().map_err(|e| misread(".", &e))?;
     record.check()?;
     Ok(record)
+}
+
+/// Whether a text is JSON, or the beginning of such.
+fn is_json_so_far(bytes: &[u8]) -> bool {
+    match serde_json::from_slice::<IgnoredAny>(bytes) {
+        Ok(_) => true,
+        Err(error) => error.classify() == Category::Eof,
+    }
 }
 
 /// The most that a text of this length is built into, if a run has made it: the rows of its tables are
@@ -82,12 +88,13 @@ pub(super) fn line<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
     Ok(line)
 }
 
-/// The bytes of a record that holds what a record may.
-pub(super) fn json<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
+/// Writes a record that holds what a record may.
+pub(super) fn write_checked<R: Stored>(
+    record: &R,
+    to: &mut dyn io::Write,
+) -> Result<(), RecordError> {
     record.check()?;
-    let mut bytes = Vec::new();
-    write(record, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
-    Ok(bytes)
+    write(record, to).map_err(|e| RecordError::Unwritable { what: e.to_string() })
 }
 
 /// Whether two ends of an overhead are a range of times.

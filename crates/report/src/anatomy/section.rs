@@ -3,7 +3,7 @@
 use iotomy_record::store::Record;
 use iotomy_record::{Anatomy, Limits};
 
-use super::{doubts, functions, icicle, requests, sampling, stacks, timeline};
+use super::{doubts, functions, icicle, named, requests, sampling, stacks, timeline};
 use crate::chart::Chart;
 use crate::numbers::{duration, thousands};
 use crate::page::Page;
@@ -59,7 +59,8 @@ fn blocks(page: &Page<'_>, record: &Anatomy, before: Option<&Anatomy>) -> Vec<Bl
         blocks.push(Block::Chart(chart));
         blocks.push(Block::Sheet(functions::functions(page, record)));
     }
-    blocks.extend(record.block.iter().flat_map(|io| requests::blocks(page, io)));
-    blocks.extend(record.stories.iter().flat_map(|stories| timeline::blocks(page, stories)));
+    let (block, stories) = (named::block(record), named::stories(record));
+    blocks.extend(block.iter().flat_map(|io| requests::blocks(page, io)));
+    blocks.extend(stories.iter().flat_map(|stories| timeline::blocks(page, stories)));
     blocks
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use iotomy_record::{Anatomy, Stack, StackKind};
 
 use super::icicle::{ASLEEP, USER, WHOLE, is_of_user_space, left_out, legend, on_cpu};
+use super::named;
 use crate::chart::{Chart, Key};
 use crate::frames::{self, Frame, RootPosition};
 use crate::numbers::{decimals_for, duration, fixed, share};
@@ -16,6 +17,7 @@ use crate::page::{Page, elide};
 use crate::section::origin;
 use crate::sheet::{Cell, Field, Sheet, wide_style};
 use crate::trace;
+use crate::trace::images::Names;
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -250,17 +252,18 @@ pub(super) const NOT_SAMPLED: &str = "not sampled";
 /// The stacks of a record, and the time without a stack: so that the whole is complete.
 pub(super) fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
     let mut known: BTreeMap<(u32, &str, u32, Option<&str>), u128> = BTreeMap::new();
+    let names = Names::from_record(&record.trace);
     let mut stacks = Vec::new();
     for stack in &record.stacks {
         let key = (stack.pid, stack.exec.as_str(), stack.image, stack.syscall.as_deref());
         *known.entry(key).or_default() += u128::from(stack.ns);
-        stacks.push(Timed { stack: Cow::Borrowed(stack), ns: u128::from(stack.ns), side });
+        stacks.push(Timed { stack: named::stack(stack, &names), ns: u128::from(stack.ns), side });
     }
     for call in &record.calls {
         let whole = u128::from(call.on_cpu_ns) + u128::from(call.blocked_ns);
         let key = (call.pid, call.exec.as_str(), call.image, call.syscall.as_deref());
         let rest = Stack {
-            exec: call.exec.clone(),
+            exec: names.other_name(&call.exec, call.pid).unwrap_or_else(|| call.exec.clone()),
             syscall: call.syscall.clone(),
             frames: vec![NOT_SAMPLED.to_owned()],
             ..Stack::default()

@@ -266,6 +266,30 @@ fn names_of_layers_and_functions_are_whole_on_a_usual_terminal() {
 }
 
 #[test]
+fn a_program_has_the_name_that_its_user_knows_in_every_part() {
+    let mut attached = record(8);
+    let process = &mut attached.trace.processes[0];
+    process.called = "redis-server".into();
+    let (pid, exec) = (process.pid, process.exec.clone());
+    let (mut block, mut slow) = (io(), stories());
+    block.requests.iter_mut().for_each(|row| (row.pid, row.exec) = (pid, exec.clone()));
+    block.read_ahead.iter_mut().for_each(|row| (row.pid, row.exec) = (pid, exec.clone()));
+    slow.calls.iter_mut().for_each(|row| (row.pid, row.exec) = (pid, exec.clone()));
+    (attached.block, attached.stories) = (Some(block), Some(slow));
+    let lines = folded(&attached);
+    assert!(lines.lines().all(|line| line.starts_with("redis-server;")), "{lines}");
+    let text = anatomy(&attached, &Style { width: 140, ..Style::default() });
+    for line in text
+        .lines()
+        .filter(|line| line.contains(&format!("{exec}:")) || line.contains(" requested "))
+    {
+        assert!(line.contains("redis-server"), "{line}");
+    }
+    assert!(text.contains("redis-server requested "), "{text}");
+    assert!(text.contains(&format!("redis-server ({pid}) fsync")), "{text}");
+}
+
+#[test]
 fn a_call_with_too_few_samples_says_so_in_its_own_row() {
     let mut record = example();
     let call = |name: &str, samples| DissectedCall {

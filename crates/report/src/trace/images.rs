@@ -131,6 +131,12 @@ impl<'r> Names<'r> {
         }
     }
 
+    /// The name of one of them, where it is not `exec`.
+    pub(crate) fn other_name(&self, exec: &str, pid: u32) -> Option<String> {
+        let process = self.0.get(&(pid, exec)).filter(|process| process.name() != exec);
+        process.map(|process| process.name().to_owned())
+    }
+
     /// The name of one of them, with its id.
     pub(crate) fn label_one(&self, page: &Page<'_>, exec: &str, pid: u32) -> String {
         label(page, self.0.get(&(pid, exec)).map_or(exec, |process| process.name()), pid)

@@ -261,7 +261,8 @@ fn carry(
     let mut plan = plan(session, source, target, &session.args.job(count, &shared.moved))?;
     let mut part = session.keeps().then(|| account::begin(session.args, source, target, &plan));
     if let Some(part) = part.as_ref().filter(|_| session.args.explain) {
-        explain::plan(&session.contract, part);
+        let written = explain::plan(&session.contract, part);
+        session.explained(written);
     }
     if target.has_what_goes() {
         let job = session.args.job(count, &shared.moved);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use iotomy_history::Pick;
+use iotomy_history::{PackedRun, Pick};
 use iotomy_record::store;
 
 use super::{opened, pick, place, print};
@@ -87,12 +87,15 @@ pub(super) struct ImportArgs {
 }
 
 pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
-    let records = args.files.iter().map(store::load_with_bytes);
+    let packed = |file: &PathBuf| -> Result<PackedRun> {
+        let (record, json) = store::load_with_bytes(file)?;
+        Ok(PackedRun::from_text(record, json)?)
+    };
     // A file that is not a record keeps all others from being kept.
-    let records = records.collect::<Result<Vec<_>, _>>()?;
+    let runs = args.files.iter().map(packed).collect::<Result<Vec<_>>>()?;
     keep_in(&place()?, |store| {
-        for ((record, json), file) in records.iter().zip(&args.files) {
-            let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
+        for (run, file) in runs.iter().zip(&args.files) {
+            let id = store.keep_packed(run, args.name.as_deref(), VERSION)?;
             let file = path_text(file);
             print(&format!("{file}: run {id}\n"))?;
         }

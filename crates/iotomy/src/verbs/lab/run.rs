@@ -1,6 +1,5 @@
 //! `iotomy lab run`: experiments run one after the other, each shown when it is done.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -231,9 +230,7 @@ fn write_out(
     around.clear();
     let mut failed = Ok(());
     if !args.quiet && json.as_ref().is_some_and(OutputFile::is_standard) {
-        let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stderr()));
-        // If standard error is closed, nothing can be reported.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        failed = outputs::report(None, args.looks, |style| iotomy_report::sweep(record, style));
     } else if !args.quiet {
         let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stdout()));
         failed = OutputFile::write(Path::new("-"), Path::new(""), (text + "\n").as_bytes());

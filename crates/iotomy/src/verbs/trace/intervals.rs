@@ -3,7 +3,6 @@
 //! Outputs are written by a thread: a reader of a pipe that is slow delays no snapshot. A file gets
 //! its name when it is whole, at the end, as every output does.
 
-use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -26,8 +25,8 @@ pub(super) struct IntervalView {
     began: SystemTime,
     /// What the records of all intervals have in common.
     common: Trace,
-    /// The text's look, and where it goes: to standard error if to no file.
-    text: Option<(Style, Option<Stream>)>,
+    /// The text's look, and where it goes.
+    text: Option<(Style, Stream)>,
     lines: Option<Stream>,
     failed: Option<String>,
 }
@@ -44,7 +43,7 @@ impl IntervalView {
     pub(super) fn new(
         every: Duration,
         common: Trace,
-        text: Option<(Style, Option<OutputFile>)>,
+        text: Option<(Style, OutputFile)>,
         lines: Option<OutputFile>,
     ) -> Self {
         Self {
@@ -53,7 +52,7 @@ impl IntervalView {
             intervals: Intervals::default(),
             began: SystemTime::now(),
             common,
-            text: text.map(|(style, to)| (style, to.map(Stream::new))),
+            text: text.map(|(style, to)| (style, Stream::new(to))),
             lines: lines.map(Stream::new),
             failed: None,
         }
@@ -68,7 +67,7 @@ impl IntervalView {
         self.common.exit = whole.exit;
         self.common.ended_by = whole.ended_by.clone();
         self.give(counts);
-        let text = self.text.take().and_then(|(_, to)| to);
+        let text = self.text.take().map(|(_, to)| to);
         let ended = [text, self.lines.take()].into_iter().flatten().map(Stream::end);
         let ended = ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>, _>>();
         ended?;
@@ -102,12 +101,7 @@ impl IntervalView {
             }
         }
         if let Some((style, to)) = &mut self.text {
-            let text = iotomy_report::interval(&record, style).into_bytes();
-            match to {
-                Some(to) => to.write(text),
-                // If standard error is closed, nothing can be reported.
-                None => _ = std::io::stderr().write_all(&text),
-            }
+            to.write(iotomy_report::interval(&record, style).into_bytes());
         }
     }
 }
@@ -122,7 +116,7 @@ impl Viewer for IntervalView {
         self.began = SystemTime::now();
         self.next = Instant::now().checked_add(self.every);
         // The signals are held by now: no thread of these gets one.
-        let text = self.text.as_mut().and_then(|(_, to)| to.as_mut());
+        let text = self.text.as_mut().map(|(_, to)| to);
         text.into_iter().chain(&mut self.lines).for_each(Stream::begin);
     }
 
