@@ -173,7 +173,7 @@ pub(crate) fn watch(
         ..knobs(request, viewer.is_some())
     };
     let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
-    let price = calibration.price(&mut session, knobs.lets_pass(), |session| {
+    let price = calibration.price(&mut session, knobs.lets_pass(), request.paths, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
     });
     let price = price.map_err(unsupported)?;

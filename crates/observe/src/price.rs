@@ -58,6 +58,8 @@ impl Range {
 pub(crate) struct Price {
     pub(crate) call: Range,
     pub(crate) switch: Range,
+    /// Of each path that a call is given, where paths are watched.
+    pub(crate) path: Range,
     /// Of a call that is let pass at its entry, because a filter leaves it out.
     pub(crate) passed: Range,
     /// Of each call of a thread that is not watched.
@@ -76,6 +78,8 @@ pub(crate) struct Work {
     /// Of these, the ones that were let pass at their entry.
     pub(crate) passed: u64,
     pub(crate) switches: u64,
+    /// Paths that calls were given, where they are watched.
+    pub(crate) paths: u64,
     /// The time that all of it took, watching included; 0: not known.
     pub(crate) passed_ns: u64,
 }
@@ -92,7 +96,7 @@ pub(crate) struct Overhead {
 const COLD_FROM_NS: f64 = 2_000.0;
 
 impl Price {
-    /// The overhead per call of the run, counted or left out, with that of its switches distributed over all calls. In
+    /// The overhead per call of the run, counted or left out, with that of its switches and paths distributed over all calls. In
     /// all, it is no more than the time that passed, of which the calls themselves took some.
     pub(crate) fn of_run(&self, work: Work) -> Overhead {
         let long = work.left_out.saturating_sub(work.passed) as f64;
@@ -117,11 +121,12 @@ impl Price {
                 ((of_a_call - self.bare_call_ns).max(0.0), (of_a_call / COLD_FROM_NS).min(1.0))
             }
         };
-        let of = |range: Range| {
-            let range = range.up_to(cold).plus(self.switch, switches);
+        let paths = work.paths as f64 / all;
+        let of = |range: Range, paths: f64| {
+            let range = range.plus(self.path, paths).up_to(cold).plus(self.switch, switches);
             Range::between(range.low, range.high).at_most(most)
         };
-        Overhead { call: of(self.call), left_out: of(of_left_out) }
+        Overhead { call: of(self.call, paths), left_out: of(of_left_out, 0.0) }
     }
 }
 
@@ -132,12 +137,14 @@ mod tests {
     const PRICE: Price = Price {
         call: Range { low: 200.0, high: 1_000.0 },
         switch: Range { low: 300.0, high: 900.0 },
+        path: Range { low: 400.0, high: 2_000.0 },
         passed: Range { low: 100.0, high: 400.0 },
         unwatched: Range { low: 90.0, high: 350.0 },
         bare_call_ns: 50.0,
     };
 
-    const NONE: Work = Work { calls: 0, left_out: 0, passed: 0, switches: 0, passed_ns: 0 };
+    const NONE: Work =
+        Work { calls: 0, left_out: 0, passed: 0, switches: 0, paths: 0, passed_ns: 0 };
 
     #[test]
     fn calls_that_sleep_pay_for_their_switches() {
@@ -146,6 +153,13 @@ mod tests {
         assert_eq!(of(1_000, 100), [230.0, 1_090.0]);
         assert_eq!(of(1_000, 1_000), [500.0, 1_900.0]);
         assert_eq!(of(0, 10), [200.0, 1_000.0]);
+    }
+
+    #[test]
+    fn calls_with_a_path_have_the_overhead_of_it() {
+        let of = |paths| PRICE.of_run(Work { calls: 1_000, paths, ..NONE }).call.ends();
+        assert_eq!(of(0), [200.0, 1_000.0]);
+        assert_eq!(of(500), [400.0, 2_000.0]);
     }
 
     #[test]

@@ -321,7 +321,7 @@ fn observation(
     let calls_left_out = rows.calls_left_out.saturating_add(seen.left_out);
     let calls = calls.fold(0, u64::saturating_add);
     let left_out = calls_left_out;
-    let work = Work { calls, left_out, passed: 0, switches: 0, passed_ns: wall_ns };
+    let work = Work { calls, left_out, passed: 0, switches: 0, paths: 0, passed_ns: wall_ns };
     let price = Price { call: watching.cost, ..Price::default() };
     let overhead = price.of_run(work);
     let (cost, of_left_out) = (overhead.call, overhead.left_out);

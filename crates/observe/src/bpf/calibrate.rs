@@ -2,7 +2,7 @@
 //!
 //! A thread of this process works in rounds of several kinds ([`rounds`]): it makes the cheapest call there is; it
 //! writes to and reads from a dozen descriptors in turn; it does so with caches that other work has filled, as a busy
-//! server's are; it sends a request to another thread and sleeps until the answer arrives. It does all of that several
+//! server's are; it makes calls with a path; it sends a request to another thread and sleeps until the answer arrives. It does all of that several
 //! times: while the programs are loaded and once more before they are attached, beside them as an unwatched thread, as
 //! a watched one, and, under a filter, with calls that are left out. The differences between the typical (median)
 //! rounds are the overheads ([`typical`]). A fastest round would be one with warm caches, which no server has.
@@ -114,6 +114,7 @@ impl Calibration {
         self,
         session: &mut Session,
         lets_pass: bool,
+        paths: bool,
         beside: impl FnOnce(&Session) -> Result<(), String>,
     ) -> Result<Price, String> {
         let bare = [self.answer()?, self.rounds()?];
@@ -136,7 +137,7 @@ impl Calibration {
         for thread in self.threads {
             let _ = thread.join();
         }
-        Ok(Phases { bare, unwatched, watched, passed }.price())
+        Ok(Phases { bare, unwatched, watched, passed, paths }.price())
     }
 }
 

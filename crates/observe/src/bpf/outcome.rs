@@ -56,6 +56,7 @@ impl Outcome {
             left_out: self.calls_left_out,
             passed: self.calls_passed,
             switches: sum(&mut self.processes.iter().map(switches)),
+            paths: sum(&mut self.paths.iter().map(|row| row.calls)),
             passed_ns: sum(&mut self.ledger.iter().map(on_cpu)),
         }
     }

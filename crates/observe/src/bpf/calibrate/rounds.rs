@@ -87,6 +87,7 @@ impl Worker {
         let warm = timed(WARM, || self.pass())?;
         self.talk()?;
         let talk = timed(WARM / 2, || self.talk())?;
+        let path = timed(WARM, ask_for_a_path)?;
         let mut cold = Vec::new();
         for _ in 0..COLD / BLOCKS {
             cold.push(self.cold_pass()?);
@@ -99,7 +100,7 @@ impl Worker {
         }
         let after = pace();
         let [pace, least_pace] = [before.max(after), least_pace.min(after)];
-        Ok(Block { pace, least_pace, tight, warm, cold, talk, cold_talk })
+        Ok(Block { pace, least_pace, tight, warm, cold, talk, cold_talk, path })
     }
 
     /// A block through the next pair.
@@ -172,6 +173,12 @@ fn tight_rounds() -> io::Result<f64> {
         std::hint::black_box(rustix::process::getppid());
         Ok(())
     })
+}
+
+/// Whether there is such a file is the same.
+fn ask_for_a_path() -> io::Result<()> {
+    let _ = rustix::fs::access(c"/usr/lib/locale/no-such-locale", rustix::fs::Access::EXISTS);
+    Ok(())
 }
 
 /// ns a round.

@@ -18,6 +18,8 @@ pub(super) struct Block {
     /// A message to another thread by a socket and its answer: a write and a read on both sides, and two switches.
     pub(super) talk: f64,
     pub(super) cold_talk: Vec<f64>,
+    /// A call that is given a path.
+    pub(super) path: f64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -58,6 +60,7 @@ impl Rounds {
             cold: each(|block| &block.cold),
             talk: of(|block| block.talk),
             cold_talk: each(|block| &block.cold_talk),
+            path: of(|block| block.path),
         }
     }
 }
@@ -70,6 +73,7 @@ struct Typical {
     cold: f64,
     talk: f64,
     cold_talk: f64,
+    path: f64,
 }
 
 impl Typical {
@@ -80,6 +84,7 @@ impl Typical {
             tight: self.tight.min(later.tight),
             warm: self.warm.min(later.warm),
             cold: self.cold.min(later.cold),
+            path: self.path.min(later.path),
             ..later
         }
     }
@@ -93,6 +98,8 @@ pub(super) struct Phases {
     pub(super) unwatched: Rounds,
     pub(super) watched: Rounds,
     pub(super) passed: Option<Rounds>,
+    /// Whether paths are watched.
+    pub(super) paths: bool,
 }
 
 /// The ends of a range are widened: two calibrations of one machine differ by a tenth, and beside a busy CPU every call takes
@@ -114,7 +121,12 @@ impl Phases {
         let passed = self.passed.as_ref().map(|rounds| of(rounds).0.at_least(unwatched));
         let (call, switch) = of(&self.watched);
         let call = call.at_least(passed.unwrap_or(unwatched));
-        Price { call, switch, passed: passed.unwrap_or(call), unwatched, bare_call_ns: bare.tight }
+        let path = match self.paths {
+            true => path(bare, self.watched.typical(pace), call),
+            false => Range::default(),
+        };
+        let passed = passed.unwrap_or(call);
+        Price { call, switch, path, passed, unwatched, bare_call_ns: bare.tight }
     }
 }
 
@@ -126,6 +138,12 @@ fn call_and_switch(bare: Typical, seen: Typical) -> (Range, Range) {
     // Three of the four calls find what the first has brought into the caches.
     let cold_switch = (seen.cold_talk - bare.cold_talk - cold - 3.0 * warm) / 2.0;
     (range(tight.min(warm), cold.max(warm)), range(switch, cold_switch))
+}
+
+/// What a call has more if it is given a path; with cold caches as much more as other calls.
+fn path(bare: Typical, seen: Typical, call: Range) -> Range {
+    let more = AT_LEAST * ((seen.path - bare.path) - (seen.tight - bare.tight)).max(0.0);
+    Range::between(more, more * (call.high / call.low.max(1.0)).max(1.0))
 }
 
 fn median(times: impl Iterator<Item = f64>) -> f64 {
@@ -147,8 +165,9 @@ mod tests {
     fn rounds(times: [f64; 5]) -> Rounds {
         let block = |pace: f64, part: f64| {
             let [tight, warm, cold, talk, cold_talk] = times.map(|ns| part * ns);
+            let path = 3.0 * tight;
             let [cold, cold_talk] = [cold, cold_talk].map(|ns| vec![ns, 90.0 * ns, ns]);
-            Block { pace, least_pace: pace, tight, warm, cold, talk, cold_talk }
+            Block { pace, least_pace: pace, tight, warm, cold, talk, cold_talk, path }
         };
         let parts = [1.0, 90.0, 1.0, 0.1, 1.0];
         let calm = parts.map(|part| block(1_000.0 + 0.1 * part, part));
@@ -172,6 +191,7 @@ mod tests {
             unwatched: rounds(unwatched),
             watched: rounds(watched),
             passed: passed.map(rounds),
+            paths: false,
         };
         phases.price()
     }
@@ -233,7 +253,12 @@ mod tests {
         watched.blocks.retain(|block| block.pace > 1_300.0);
         let unwatched = [BARE[0] + 100.0, BARE[1] + 240.0, BARE[2] + 600.0, BARE[3], BARE[4]];
         let bare = [rounds(BARE), rounds(BARE)];
-        let phases = Phases { bare, unwatched: rounds(unwatched), watched, passed: None };
+        let phases =
+            Phases { bare, unwatched: rounds(unwatched), watched, passed: None, paths: true };
         assert_ends(phases.price().call, whole.call.ends());
+        // 200 a tight call, and 3 times as many with a path; none where paths are not watched.
+        let times = phases.price().call.high / phases.price().call.low;
+        assert_ends(phases.price().path, [AT_LEAST * 400.0, AT_LEAST * 400.0 * times]);
+        assert_eq!(whole.path, Range::default());
     }
 }
