@@ -67,7 +67,7 @@ pub struct Sampling {
     /// Samples of other threads, which are not kept.
     pub others: u64,
     /// Samples of watched threads in calls that `--where` leaves out, which are not in `samples`.
-    #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_zero")]
     pub left_out: u64,
     /// Samples of watched threads that found no room in a bounded table.
     pub lost: u64,
@@ -108,7 +108,7 @@ pub struct DissectedCall {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// The call's name as in the trace; `null` for the time outside calls. Operations of io_uring are
     /// `ring:read` and so on, also in stacks; the time of its own threads in which they were at none is
@@ -118,7 +118,7 @@ pub struct DissectedCall {
     pub on_cpu_ns: u64,
     /// Of an operation of io_uring, and of a call that issued some: within how much of `on_cpu_ns` the truth
     /// lies, 95 times in 100. 0 where the time is the trace's.
-    #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_zero")]
     pub error_ns: u64,
     /// Blocked time, as in the trace. The layers add up to it.
     pub blocked_ns: u64,
@@ -183,7 +183,7 @@ pub struct Stack {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// The call's name; `null` outside calls.
     pub syscall: Option<String>,

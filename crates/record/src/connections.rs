@@ -25,7 +25,7 @@ pub struct Connection {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// The protocol, the two ends, and how they were made: without a role, before the watch or by calls
     /// that are not counted.

@@ -7,26 +7,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::{Deserialize, Serialize};
-
 use crate::growth::{more, more_known};
 use crate::interval_connections::SeenConnections;
 use crate::interval_rings::SeenRings;
 use crate::{
-    Call, Connection, FileKind, FileUse, LedgerRow, Process, RingOperation, Snapshot, Trace,
+    Call, Connection, FileKind, FileUse, Interval, LedgerRow, Process, RingOperation, Snapshot,
+    Trace,
 };
-
-/// The place of an interval in its watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Its number, from 1.
-    pub number: u64,
-    /// When it began, since the watch did.
-    pub start_ns: u64,
-    /// Whether the watch ended with it.
-    #[serde(default, skip_serializing_if = "crate::trace::is_false")]
-    pub is_last: bool,
-}
 
 /// The tables of an interval.
 #[derive(Debug, Clone, PartialEq)]

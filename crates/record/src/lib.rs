@@ -4,6 +4,7 @@
 //! All times are nanoseconds, all sizes bytes, integers unless stated otherwise. Only [`store`]
 //! does I/O; the crate knows no screen and no observer.
 
+mod absent;
 mod against;
 mod anatomy;
 #[cfg(any(test, feature = "test-support"))]
@@ -54,7 +55,7 @@ pub use diff::{
 };
 pub use groups::{Group, Groups, Key};
 pub use histogram::{BUCKETS, Buckets, Histogram};
-pub use interval::{Interval, IntervalCounts, Intervals};
+pub use interval::{IntervalCounts, Intervals};
 pub use kept::{KeptRun, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use lossless::{bytes_of, lossless};
@@ -65,7 +66,7 @@ pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
-pub use ring::{LastStretch, Ring};
+pub use ring::LastStretch;
 pub use ring_operations::RingOperation;
 pub use slow::{EndedBy, WakeContext, Waker, WholeCall};
 pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
@@ -77,7 +78,7 @@ pub use sweep::{
 pub use thread::Thread;
 pub use times::{QUANTILES, TIME_BUCKETS, Times};
 pub use trace::{
-    Call, EndedCalls, Exit, FileKind, FileUse, Finding, LedgerRow, MissingFeature, ObserverUse,
-    Process, Running, Trace, Verdict, Watched,
+    Call, EndedCalls, Exit, FileKind, FileUse, Finding, Interval, LedgerRow, MissingFeature,
+    ObserverUse, Process, Ring, Running, Trace, Verdict, Watched,
 };
 pub use view::{Quantity, SortKey, View};

@@ -7,19 +7,8 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-use serde::{Deserialize, Serialize};
-
 use crate::interval::{add_call, add_ledger};
-use crate::{Call, Intervals, LedgerRow, Process, RingOperation, Running, Snapshot, Trace};
-
-/// The stretch that a record is of. Its length is the record's `wall_ns`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ring {
-    /// The length that was asked for.
-    pub asked_ns: u64,
-    /// When the stretch began, since the watch did.
-    pub start_ns: u64,
-}
+use crate::{Call, Intervals, LedgerRow, Process, Ring, RingOperation, Running, Snapshot, Trace};
 
 /// The newest intervals of a watch that goes on: as few as have the length that is asked for.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ pub struct RingOperation {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// The operation's name, lower case, as in liburing: `read`, `send_zc`, `poll_add`.
     pub op: String,
@@ -42,7 +42,7 @@ pub struct RingOperation {
     /// The longest.
     pub max_ns: u64,
     /// In a record of an interval: whether the longest is not known, and none took longer than this.
-    #[serde(default, skip_serializing_if = "crate::trace::is_false")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_false")]
     pub max_is_bound: bool,
     /// Its distribution.
     pub wall_log2: Histogram,

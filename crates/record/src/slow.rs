@@ -26,7 +26,7 @@ pub struct WholeCall {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// The thread that made it.
     pub tid: u32,

@@ -224,7 +224,7 @@ pub struct SweepRun {
     /// Cases whose interval was still wide when the time was up.
     pub loose: u64,
     /// Whether it was interrupted, and is incomplete.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub is_partial: bool,
     /// The directory its files were created in, and its file system. `None` in older records.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::trace::is_alone;
+use crate::absent::is_alone;
 
 /// One thread of one program image, or several of one name that are put together. Times and counts
 /// are those in the image.

@@ -6,6 +6,7 @@ mod finding;
 mod ledger;
 mod observer;
 mod process;
+mod stretch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +18,10 @@ pub use self::finding::{Finding, Verdict};
 pub use self::ledger::LedgerRow;
 pub use self::observer::{MissingFeature, ObserverUse};
 pub use self::process::Process;
+pub use self::stretch::{Interval, Ring};
 use crate::{
-    Connection, CpuCapacity, EndedBy, Groups, Interval, Machine, PathUse, Ring, RingOperation,
-    Thread, View, WholeCall,
+    Connection, CpuCapacity, EndedBy, Groups, Machine, PathUse, RingOperation, Thread, View,
+    WholeCall,
 };
 
 /// One watched run.
@@ -153,21 +155,6 @@ impl Exit {
             Self::Signal(signal) => signal.saturating_add(128),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_alone(image: &u32) -> bool {
-    *image == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// Running processes that were to be watched.

@@ -25,28 +25,28 @@ pub struct View {
     /// Whether files were requested.
     pub files: bool,
     /// Whether peers were requested.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub peers: bool,
     /// Whether paths were requested.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub paths: bool,
     /// Whether threads were requested.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub threads: bool,
     /// How many of the slowest calls were to be kept whole.
     #[serde(skip_serializing_if = "is_none")]
     pub slowest: u32,
     /// Whether the watch was to go on until all that the command left behind had ended.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub wait: bool,
     /// Whether every process of the machine was watched.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub machine: bool,
     /// Whether identical program images were to be kept apart.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub each: bool,
     /// Whether the processes that the watched ones created were left out.
-    #[serde(skip_serializing_if = "crate::trace::is_false")]
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub only: bool,
 }
 

@@ -53,7 +53,7 @@ pub struct Requests {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// The path by which they came.
     pub via: BlockPath,
@@ -113,7 +113,7 @@ pub struct ReadAhead {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// Pages that calls returned bytes of, counted once per call.
     pub asked_pages: u64,

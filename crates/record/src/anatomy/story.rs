@@ -31,7 +31,7 @@ pub struct SlowCall {
     /// Program image.
     pub exec: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
     pub image: u32,
     /// Thread id.
     pub tid: u32,
@@ -40,7 +40,7 @@ pub struct SlowCall {
     /// The descriptor.
     pub fd: u32,
     /// Whether `fd` is the place of a file registered with the ring instead.
-    #[serde(default, skip_serializing_if = "crate::trace::is_false")]
+    #[serde(default, skip_serializing_if = "crate::absent::is_false")]
     pub registered_file: bool,
     /// The file behind it; `null` where its name was not met.
     pub path: Option<String>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{is_alone, is_false, is_zero};
+use crate::absent::{is_alone, is_false, is_zero};
 use crate::{Histogram, Times};
 
 /// One system call of one program image.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_alone;
 use crate::Socket;
+use crate::absent::is_alone;
 
 /// The kind of file behind a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]

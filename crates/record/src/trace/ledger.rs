@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{is_alone, is_zero};
+use crate::absent::{is_alone, is_zero};
 
 /// Where the threads of one program image spent their time:
 /// thread = user + calls on CPU + blocked + runnable + residual.

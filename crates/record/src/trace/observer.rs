@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_zero;
+use crate::absent::is_zero;
 
 /// The observer of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

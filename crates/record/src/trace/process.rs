@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{is_alone, is_false};
+use crate::absent::{is_alone, is_false};
 
 /// One program image of one process. Times and counts are those of the image, not of the whole
 /// process.
