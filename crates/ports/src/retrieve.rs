@@ -129,7 +129,22 @@ impl Port {
             return Ok(0);
         }
         let deadline = Deadline::after(timeout);
-        let mut batch = [EpollEvent::default(); BATCH];
+        match room {
+            1 => self.get_by(&mut [EpollEvent::default(); 1], room, wanted, deadline, &mut put),
+            _ => self.get_by(&mut [EpollEvent::default(); BATCH], room, wanted, deadline, &mut put),
+        }
+    }
+
+    /// [`Self::get_each`], with this room for what the kernel has.
+    fn get_by(
+        &self,
+        batch: &mut [EpollEvent],
+        room: usize,
+        wanted: usize,
+        deadline: Deadline,
+        put: &mut impl FnMut(Event),
+    ) -> Result<usize, Shortfall> {
+        let most = batch.len();
         let mut naps = 0;
         loop {
             let locked = self.lock();
@@ -147,7 +162,7 @@ impl Port {
                 self.harvest(&locked);
                 let is_last = deadline.has_passed();
                 if is_last || wanted == 1 || self.retrievable(&locked, wanted) >= wanted {
-                    let got = self.take(&locked, room, &mut put);
+                    let got = self.take(&locked, room, put);
                     if got >= wanted || is_last {
                         self.bell.settle(&self.shared, &locked);
                         return enough(got, wanted);
@@ -164,13 +179,20 @@ impl Port {
             self.bell.settle(&self.shared, &locked);
             if is_waiting {
                 naps += 1;
-                match self.sleep(locked, &mut batch[..0], deadline, &mut put)? {
+                match self.sleep(locked, &mut batch[..0], deadline, put)? {
                     Slept::Alerted => return Ok(1),
                     Slept::Awake(..) => continue,
                 }
             }
-            let room_now = room.min(BATCH);
-            let slept = self.sleep(locked, &mut batch[..room_now], deadline, &mut put)?;
+            let now = &mut batch[..room.min(most)];
+            let slept = match deadline {
+                // A look does not block, so the lock is kept: releasing and taking it costs more.
+                Deadline::Passed => {
+                    let count = epoll_wait(self.epoll.as_fd(), now, 0).map_err(errno)?;
+                    Slept::Awake(locked, count)
+                }
+                _ => self.sleep(locked, now, deadline, put)?,
+            };
             let (locked, mut count) = match slept {
                 Slept::Alerted => return Ok(1),
                 Slept::Awake(locked, count) => (locked, count),
@@ -186,7 +208,8 @@ impl Port {
                         got += 1;
                     }
                 }
-                let room_now = (room - got).min(BATCH);
+                let room_now = (room - got).min(most);
+                // The bell alone fires again and again.
                 if count < BATCH || room_now == 0 {
                     break;
                 }
@@ -194,7 +217,7 @@ impl Port {
             }
             locked.absorb();
             if wanted == 1 || has_passed {
-                got += self.take(&locked, room - got, &mut put);
+                got += self.take(&locked, room - got, put);
             }
             if got >= wanted || has_passed {
                 self.bell.settle(&self.shared, &locked);
