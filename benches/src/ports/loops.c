@@ -20,6 +20,7 @@
 #include <sys/devpoll.h>
 #include <sys/epoll.h>
 #include <sys/event.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static int queue;
@@ -87,6 +88,38 @@ static void oneshot_look(void)
 {
 	int count = epoll_wait(queue, found, BATCH, 0);
 
+	for (int at = 0; at < count; at++) {
+		receive((int)found[at].data.u64);
+		epoll_change(EPOLL_CTL_MOD, EPOLLIN | EPOLLONESHOT, (int)found[at].data.u64);
+	}
+}
+
+/* epoll as kqueue is used: with each event, the number of bytes that there are is asked for. */
+
+static int bytes_there;
+
+static void count_bytes(int at)
+{
+	if (ioctl(ends[at][0], FIONREAD, &bytes_there))
+		die("FIONREAD");
+}
+
+static void level_counted_look(void)
+{
+	int count = epoll_wait(queue, found, BATCH, 0);
+
+	for (int at = 0; at < count; at++)
+		count_bytes((int)found[at].data.u64);
+	for (int at = 0; at < count; at++)
+		receive((int)found[at].data.u64);
+}
+
+static void oneshot_counted_look(void)
+{
+	int count = epoll_wait(queue, found, BATCH, 0);
+
+	for (int at = 0; at < count; at++)
+		count_bytes((int)found[at].data.u64);
 	for (int at = 0; at < count; at++) {
 		receive((int)found[at].data.u64);
 		epoll_change(EPOLL_CTL_MOD, EPOLLIN | EPOLLONESHOT, (int)found[at].data.u64);
@@ -253,6 +286,9 @@ static void devpoll_look(void)
 static const struct mechanism loops[] = {
 	{"epoll", epoll_begin, level_add, level_look, epoll_remove, NULL},
 	{"epoll-oneshot", epoll_begin, oneshot_add, oneshot_look, epoll_remove, NULL},
+	{"epoll-counted", epoll_begin, level_add, level_counted_look, epoll_remove, NULL},
+	{"epoll-oneshot-counted", epoll_begin, oneshot_add, oneshot_counted_look, epoll_remove,
+	 NULL},
 	{"event-port", port_begin, port_add, port_look, port_remove, NULL},
 	{"event-port-get", port_begin, port_add, port_look_at_one, port_remove, NULL},
 	{"kqueue", queue_begin, queue_add, queue_look, queue_remove, NULL},

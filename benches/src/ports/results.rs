@@ -11,10 +11,12 @@ use crate::targets::{Bound, Target, target_table};
 use crate::wait::results::Point;
 
 /// The loops that are judged by the ratio to another one's time, and the bound.
-const RATIOS: [(&str, &str, f64); 5] = [
+const RATIOS: [(&str, &str, f64); 7] = [
     ("event-port", "epoll-oneshot", 1.10),
     ("kqueue-dispatch", "epoll-oneshot", 1.10),
+    ("kqueue-dispatch", "epoll-oneshot-counted", 1.10),
     ("kqueue", "epoll", 1.10),
+    ("kqueue", "epoll-counted", 1.10),
     ("dev-poll", "epoll", 1.10),
     ("event-port", "event-port-get", 1.0),
 ];
@@ -131,8 +133,9 @@ a process with pairs of its own.
 `epoll` is level-triggered. `epoll-oneshot` has `EPOLLONESHOT` and one `EPOLL_CTL_MOD` for each event. `event-port` \
 retrieves all events that there are by `port_getn` and associates each again; `event-port-get` retrieves one a call. \
 `kqueue` has notes without flags, `kqueue-dispatch` notes with `EV_DISPATCH` that the next `kevent` enables again. kqueue \
-tells with each event how many bytes there are, which is one more call to the kernel, and epoll does not. `dev-poll` asks \
-by `DP_POLL`.
+tells with each event how many bytes there are, which is one more call to the kernel, and epoll does not: \
+`epoll-counted` and `epoll-oneshot-counted` are bare epoll with that call (`FIONREAD`) for each event. `dev-poll` asks by \
+`DP_POLL`.
 
 In a block, each loop makes some rounds, in random order. The first round finds the caches filled by others and does \
 not count; the median of the next fifteen does, or of three where rounds are long. After three blocks, all loops are \

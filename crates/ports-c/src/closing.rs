@@ -28,9 +28,10 @@ fn forget(fd: c_int) {
         return;
     }
     keeping_errno(|| {
-        PORTS.leave(fd);
-        SETS.leave(fd);
-        QUEUES.leave(fd);
+        let closing = fd.cast_unsigned()..=fd.cast_unsigned();
+        PORTS.leave(fd, &closing);
+        SETS.leave(fd, &closing);
+        QUEUES.leave(fd, &closing);
         for port in PORTS.all() {
             port.forget(fd);
         }
@@ -96,15 +97,16 @@ pub extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
 pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     if flags & CLOSE_RANGE_CLOEXEC == 0 && first <= last && is_of_interest() {
         keeping_errno(|| {
-            let is_in_range = |fd: &c_int| (first..=last).contains(&fd.cast_unsigned());
+            let closing = first..=last;
+            let is_in_range = |fd: &c_int| closing.contains(&fd.cast_unsigned());
             for port in PORTS.descriptors().filter(is_in_range) {
-                PORTS.leave(port);
+                PORTS.leave(port, &closing);
             }
             for set in SETS.descriptors().filter(is_in_range) {
-                SETS.leave(set);
+                SETS.leave(set, &closing);
             }
             for queue in QUEUES.descriptors().filter(is_in_range) {
-                QUEUES.leave(queue);
+                QUEUES.leave(queue, &closing);
             }
             for port in PORTS.all() {
                 port.forget_range(first, last);

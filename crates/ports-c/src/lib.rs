@@ -18,6 +18,7 @@ pub mod closing;
 pub mod completions;
 pub mod dev_poll;
 pub mod dispositions;
+mod duplicates;
 mod opened;
 pub mod queues;
 mod replaced;

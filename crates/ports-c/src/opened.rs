@@ -1,6 +1,7 @@
-//! Which descriptors are ports, which are sets for polling, and which are queues. Duplicates are found when they are used.
+//! Which descriptors are ports, which are sets for polling, and which are queues. Duplicates are found when they
+//! are used, or when the last one that is known is closed.
 
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use iotomy_ports::{Closes, Errno, Kqueue, PollSet, Port};
 use iotomy_sys::descriptor_table::{DescriptorTable, Entry};
 use iotomy_sys::same_file;
+
+use crate::duplicates;
 
 /// What a descriptor of the library can be.
 pub(crate) trait Openable: AsFd + Send + Sync + 'static {
@@ -139,16 +142,30 @@ impl<T: Openable> Registry<T> {
         places.map(|place| place.load(Ordering::Relaxed)).filter(|fd| *fd >= 0)
     }
 
-    /// Takes note that a descriptor is about to be closed; with the last one of a port, a set or a queue, that ends.
-    pub(crate) fn leave(&self, fd: RawFd) {
+    /// Takes note that a descriptor is about to be closed, with the others of the range; with the last one of a
+    /// port, a set or a queue, that ends.
+    pub(crate) fn leave(&self, fd: RawFd, closing: &RangeInclusive<u32>) {
+        let Some(entry) = self.known(fd) else { return };
+        if entry.descriptors.load(Ordering::SeqCst) == 1
+            && let Some(other) = duplicates::find(entry.as_fd().as_raw_fd(), closing)
+        {
+            self.enter(other, Arc::clone(&entry));
+        }
+        self.leave_alone(fd);
+    }
+
+    /// [`Self::leave`], and no duplicates are looked for that are not known.
+    pub(crate) fn leave_alone(&self, fd: RawFd) {
         let Some(entry) = self.known(fd) else { return };
         if !self.table.remove(fd) {
             return;
         }
-        for place in &self.places {
-            let _ = place.compare_exchange(fd, -1, Ordering::SeqCst, Ordering::SeqCst);
-        }
-        if entry.descriptors.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let is_left = |place: &&AtomicI32| {
+            place.compare_exchange(fd, -1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        // Two threads that met it at once have entered it twice.
+        let left = self.places.iter().filter(is_left).count();
+        if entry.descriptors.fetch_sub(left, Ordering::SeqCst) == left {
             entry.end();
         }
     }

@@ -53,7 +53,7 @@ extern "C" fn in_child() {
         if let Some(queue) = QUEUES.known(fd) {
             forget(Arc::clone(&queue));
         }
-        QUEUES.leave(fd);
+        QUEUES.leave_alone(fd);
         // SAFETY: a plain number. It is the queue's, as all closes are told.
         unsafe { libc::syscall(libc::SYS_close, fd) };
     }

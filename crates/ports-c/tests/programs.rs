@@ -155,6 +155,16 @@ fn sets_are_changed_and_polled_at_once() {
 }
 
 #[test]
+fn flags_of_queues_are_combined_as_freebsd_does() {
+    run("queue_flags", Link::Shared);
+}
+
+#[test]
+fn limits_and_descriptors_that_are_replaced_are_errors_and_no_more() {
+    run("misuse", Link::Shared);
+}
+
+#[test]
 fn handlers_of_signals_close_whatever_they_interrupt() {
     run("handlers", Link::Shared);
 }
@@ -169,6 +179,29 @@ fn the_static_library_is_the_same() {
     let names = ["calls", "closes", "timers", "devpoll", "queues", "queue_signals", "handlers"];
     for name in names {
         run(name, Link::Static);
+    }
+}
+
+#[test]
+fn a_static_program_ignores_the_library_that_is_to_be_loaded() {
+    let Some(compiler) = ["cc", "gcc", "clang"].into_iter().find(|name| is_there(name)) else {
+        skip(Need::Programs, "there is no C compiler");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("open.c"), folder.path().join("open"));
+    let text =
+        "#include <fcntl.h>\nint main(void) { return open(\"/dev/poll\", O_RDWR) < 0 ? 3 : 4; }\n";
+    fs::write(&source, text).unwrap();
+    for (arguments, status) in [(&["-static"][..], 3), (&[], 4)] {
+        let mut compile = Command::new(compiler);
+        let compiled = compile.args(arguments).arg("-o").arg(&program).arg(&source);
+        let compiled = compiled.output().unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let library = libraries().join("libiotomy_ports_c.so");
+        let ran = Command::new(&program).env("LD_PRELOAD", library).output().unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code() == Some(status) && err.is_empty(), "{}: {err}", ran.status);
     }
 }
 

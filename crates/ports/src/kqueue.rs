@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_pwait2, epoll_wait};
+use iotomy_sys::epoll::{Change, EpollEvent, EventBuffer, epoll_create1, epoll_ctl};
 use iotomy_sys::forks;
 use iotomy_sys::private_fd::PrivateFd;
 use iotomy_sys::signal_watch;
@@ -52,6 +52,8 @@ const OTHERS: usize = 4;
 
 /// The kernel's events that are taken in one call.
 const BATCH: usize = 256;
+
+type Batch = EventBuffer<BATCH>;
 
 /// How long a thread sleeps while there are notes of which the kernel tells no edge.
 const NAP: Duration = Duration::from_millis(1);
@@ -189,20 +191,20 @@ impl Kqueue {
         timeout: Option<Duration>,
         mut put: impl FnMut(Kevent),
     ) -> Result<usize, Errno> {
+        if room == 0 {
+            return self.check().map(|()| 0);
+        }
         let deadline = Deadline::after(timeout);
-        let mut batch = [EpollEvent::default(); BATCH];
-        let mut fired = 0;
+        let mut batch = Batch::new();
         loop {
             let mut locked = self.lock()?;
-            if room == 0 {
-                return Ok(0);
-            }
             let state = &mut *locked.state;
             state.round += 1;
             let again = std::mem::take(&mut state.asked_again);
             again.into_iter().for_each(|tag| state.notes.activate(tag));
             let limit = room.min(BATCH);
-            self.absorb(state, &batch[..fired], room);
+            let fired = batch.events().len();
+            self.absorb(state, batch.events(), room);
             let is_last = deadline.has_passed();
             let may_be_more = fired == limit && fired < room;
             if may_be_more || fired == 0 && (is_last || state.notes.has_active()) {
@@ -223,14 +225,13 @@ impl Kqueue {
                 (false, left) => Some(left.map_or(NAP, |left| left.min(NAP))),
             };
             let unhandled = signal_watch::unhandled();
-            let batch = &mut batch[..limit];
             let slept = match left {
-                None => epoll_wait(self.epoll.as_fd(), batch, -1),
-                Some(Duration::ZERO) => epoll_wait(self.epoll.as_fd(), batch, 0),
-                Some(left) => epoll_pwait2(self.epoll.as_fd(), batch, Some(left), None),
+                None => batch.wait(self.epoll.as_fd(), limit, -1),
+                Some(Duration::ZERO) => batch.wait(self.epoll.as_fd(), limit, 0),
+                Some(left) => batch.wait_for(self.epoll.as_fd(), limit, left),
             };
-            fired = match slept.map_err(errno) {
-                Ok(fired) => fired,
+            match slept.map_err(errno) {
+                Ok(_) => {}
                 Err(Errno::INTR) => {
                     // Of a signal that is an event here, the event is told.
                     let got = self.poll(room, &mut put)?;
@@ -240,10 +241,9 @@ impl Kqueue {
                     if signal_watch::unhandled() == unhandled {
                         return Err(Errno::INTR);
                     }
-                    0
                 }
                 Err(error) => return Err(error),
-            };
+            }
         }
     }
 
@@ -303,11 +303,15 @@ impl Kqueue {
         }
     }
 
+    /// Whether the queue is one of this process, and open.
+    fn check(&self) -> Result<(), Errno> {
+        let is_usable = self.depth == forks::depth() && !self.is_closed.load(Ordering::SeqCst);
+        is_usable.then_some(()).ok_or(Errno::BADF)
+    }
+
     fn lock(&self) -> Result<Locked<'_>, Errno> {
         // A child never waits for the lock, which a thread may hold that it does not have.
-        if self.depth != forks::depth() || self.is_closed.load(Ordering::SeqCst) {
-            return Err(Errno::BADF);
-        }
+        self.check()?;
         let inside = Inside::enter();
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locked = Locked { state, _inside: inside };

@@ -150,6 +150,11 @@ impl Port {
         self.bell.settle(&self.shared, &locked);
     }
 
+    /// The descriptors of the port. A child that closes what it inherited must keep them to use the port.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.epoll.as_fd(), self.bell.as_fd()]
+    }
+
     /// The shared state, in order.
     pub(crate) fn lock(&self) -> Locked<'_> {
         let locked = self.shared.lock();

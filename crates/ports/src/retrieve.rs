@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use iotomy_sys::epoll::{EpollEvent, epoll_pwait2, epoll_wait};
+use iotomy_sys::epoll::{EpollEvent, EventBuffer};
 use iotomy_sys::forks;
 use rustix::io::Errno;
 
@@ -25,6 +25,8 @@ const NAPS_FOR_ALERTED: u32 = 1000;
 
 /// The kernel's events that are taken in one call.
 const BATCH: usize = 64;
+
+type Batch = EventBuffer<BATCH>;
 
 /// Why fewer events were retrieved than were wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +131,7 @@ impl Port {
             return Ok(0);
         }
         let deadline = Deadline::after(timeout);
-        let mut batch = [EpollEvent::default(); BATCH];
+        let mut batch = Batch::new();
         let mut naps = 0;
         loop {
             let locked = self.lock();
@@ -164,21 +166,28 @@ impl Port {
             self.bell.settle(&self.shared, &locked);
             if is_waiting {
                 naps += 1;
-                match self.sleep(locked, &mut batch[..0], deadline, &mut put)? {
+                match self.sleep(locked, (&mut batch, 0), deadline, &mut put)? {
                     Slept::Alerted => return Ok(1),
-                    Slept::Awake(..) => continue,
+                    Slept::Awake(_) => continue,
                 }
             }
-            let room_now = room.min(BATCH);
-            let slept = self.sleep(locked, &mut batch[..room_now], deadline, &mut put)?;
-            let (locked, mut count) = match slept {
-                Slept::Alerted => return Ok(1),
-                Slept::Awake(locked, count) => (locked, count),
+            let slept = match deadline {
+                // A look does not block, so the lock is kept: releasing and taking it costs more.
+                Deadline::Passed => {
+                    batch.wait(self.epoll.as_fd(), room, 0).map_err(errno)?;
+                    Slept::Awake(locked)
+                }
+                _ => self.sleep(locked, (&mut batch, room), deadline, &mut put)?,
             };
+            let locked = match slept {
+                Slept::Alerted => return Ok(1),
+                Slept::Awake(locked) => locked,
+            };
+            let count = batch.events().len();
             let has_passed = count == 0 && deadline.has_passed();
             let mut got = 0;
             loop {
-                for event in &batch[..count] {
+                for event in batch.events() {
                     if wanted > 1 {
                         self.queue(&locked, *event);
                     } else if let Some(event) = self.deliver_fired(&locked, *event) {
@@ -186,11 +195,11 @@ impl Port {
                         got += 1;
                     }
                 }
-                let room_now = (room - got).min(BATCH);
-                if count < BATCH || room_now == 0 {
+                if batch.events().len() < BATCH || room == got {
                     break;
                 }
-                count = epoll_wait(self.epoll.as_fd(), &mut batch[..room_now], 0).unwrap_or(0);
+                // A wait that fails leaves none.
+                let _ = batch.wait(self.epoll.as_fd(), room - got, 0);
             }
             locked.absorb();
             if wanted == 1 || has_passed {
@@ -207,10 +216,11 @@ impl Port {
     fn sleep<'s>(
         &'s self,
         locked: Locked<'s>,
-        batch: &mut [EpollEvent],
+        (batch, room): (&mut Batch, usize),
         deadline: Deadline,
         put: &mut impl FnMut(Event),
     ) -> Result<Slept<'s>, Shortfall> {
+        batch.clear();
         let alerts = self.shared.alerts();
         let sleepers = &self.local.current().sleepers;
         self.shared.fall_asleep();
@@ -219,15 +229,15 @@ impl Port {
         let left = deadline.left();
         let woken = if self.is_closed() {
             Ok(0)
-        } else if batch.is_empty() {
+        } else if room == 0 {
             let nap = left.map_or(NAP, |left| left.min(NAP));
             let nap = rustix::time::Timespec::try_from(nap).unwrap_or_default();
             rustix::event::poll(&mut [], Some(&nap)).map(|_| 0)
         } else {
             match left {
-                None => epoll_wait(self.epoll.as_fd(), batch, -1),
-                Some(Duration::ZERO) => epoll_wait(self.epoll.as_fd(), batch, 0),
-                Some(left) => epoll_pwait2(self.epoll.as_fd(), batch, Some(left), None),
+                None => batch.wait(self.epoll.as_fd(), room, -1),
+                Some(Duration::ZERO) => batch.wait(self.epoll.as_fd(), room, 0),
+                Some(left) => batch.wait_for(self.epoll.as_fd(), room, left),
             }
             .map_err(errno)
         };
@@ -241,7 +251,7 @@ impl Port {
         let is_closed = self.is_closed();
         if is_alerted || is_closed {
             // What the thread took out of the set is for others.
-            for event in &batch[..woken.unwrap_or(0)] {
+            for event in batch.events() {
                 self.queue(&locked, *event);
             }
             self.bell.settle(&self.shared, &locked);
@@ -253,16 +263,18 @@ impl Port {
             put(alert_event(locked.last_alert()));
             return Ok(Slept::Alerted);
         }
-        Ok(Slept::Awake(locked, woken?))
+        woken?;
+        Ok(Slept::Awake(locked))
     }
 
     /// Moves what the kernel has into the queue.
     pub(crate) fn harvest(&self, locked: &Locked<'_>) {
-        let mut batch = [EpollEvent::default(); BATCH];
+        let mut batch = Batch::new();
         loop {
-            let count = epoll_wait(self.epoll.as_fd(), &mut batch, 0).unwrap_or(0);
+            // A wait that fails leaves none.
+            let _ = batch.wait(self.epoll.as_fd(), BATCH, 0);
             let mut fired = 0;
-            for event in &batch[..count] {
+            for event in batch.events() {
                 fired += usize::from({ event.data } != BELL);
                 self.queue(locked, *event);
             }
@@ -366,7 +378,7 @@ impl Port {
 enum Slept<'s> {
     /// The thread has returned the alert.
     Alerted,
-    Awake(Locked<'s>, usize),
+    Awake(Locked<'s>),
 }
 
 fn alert_event((events, user): (i32, usize)) -> Event {

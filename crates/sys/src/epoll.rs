@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -82,9 +83,21 @@ pub fn epoll_wait(
     timeout_ms: i32,
 ) -> io::Result<usize> {
     let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
-    let (fd, start) = (epoll.as_raw_fd(), events.as_mut_ptr());
+    // SAFETY: the slice has that many.
+    unsafe { wait_at(epoll.as_raw_fd(), events.as_mut_ptr(), room, timeout_ms) }
+}
+
+/// # Safety
+/// There is room for so many events.
+#[inline]
+unsafe fn wait_at(
+    fd: RawFd,
+    start: *mut EpollEvent,
+    room: i32,
+    timeout_ms: i32,
+) -> io::Result<usize> {
     let mut register: i64 = libc::SYS_epoll_wait;
-    // SAFETY: the kernel writes at most `room` events, and the slice has that many; the instruction
+    // SAFETY: the kernel writes at most `room` events, for which there is room; the instruction
     // overwrites rcx and r11, which are named; what the call puts on the stack is taken away again,
     // which no shadow stack hears of, as programs made by Rust run without one.
     unsafe {
@@ -118,19 +131,106 @@ pub fn epoll_pwait2(
     timeout: Option<Duration>,
     mask: Option<u64>,
 ) -> io::Result<usize> {
-    let room = libc::c_long::try_from(events.len()).unwrap_or(libc::c_long::MAX);
+    let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
+    // SAFETY: the slice has that many.
+    unsafe { wait_long_at(epoll.as_raw_fd(), events.as_mut_ptr(), room, timeout, mask) }
+}
+
+/// # Safety
+/// There is room for so many events.
+unsafe fn wait_long_at(
+    fd: RawFd,
+    start: *mut EpollEvent,
+    room: i32,
+    timeout: Option<Duration>,
+    mask: Option<u64>,
+) -> io::Result<usize> {
     let limit = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let mask = mask.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let (fd, start) = (libc::c_long::from(epoll.as_raw_fd()), events.as_mut_ptr());
     // SAFETY: the kernel writes at most `room` events, for which there is room, and reads a
     // `timespec` and a mask of 8 bytes that live during the call, or none.
     let count =
         unsafe { libc::syscall(libc::SYS_epoll_pwait2, fd, start, room, limit, mask, 8usize) };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Room for events on the stack. Nothing is written to it before the kernel does: to fill the room for hundreds
+/// takes as long as to ask for one.
+#[derive(Debug)]
+pub struct EventBuffer<const ROOM: usize> {
+    events: [MaybeUninit<EpollEvent>; ROOM],
+    /// How many the kernel has written.
+    filled: usize,
+}
+
+impl<const ROOM: usize> EventBuffer<ROOM> {
+    /// Without events.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { events: [const { MaybeUninit::uninit() }; ROOM], filled: 0 }
+    }
+
+    /// [`epoll_wait`] for no more than `most` events; none are left of an earlier wait.
+    ///
+    /// # Errors
+    /// As epoll_wait(2).
+    #[inline]
+    pub fn wait(
+        &mut self,
+        epoll: BorrowedFd<'_>,
+        most: usize,
+        timeout_ms: i32,
+    ) -> io::Result<usize> {
+        self.filled = 0;
+        let (room, start) = (most.min(ROOM) as i32, self.events.as_mut_ptr().cast());
+        // SAFETY: there is room for `ROOM` events.
+        self.filled = unsafe { wait_at(epoll.as_raw_fd(), start, room, timeout_ms) }?;
+        Ok(self.filled)
+    }
+
+    /// [`epoll_pwait2`] for no more than `most` events, with the thread's own mask; none are left of an
+    /// earlier wait.
+    ///
+    /// # Errors
+    /// As epoll_pwait2(2).
+    pub fn wait_for(
+        &mut self,
+        epoll: BorrowedFd<'_>,
+        most: usize,
+        timeout: Duration,
+    ) -> io::Result<usize> {
+        self.filled = 0;
+        let (room, start) = (most.min(ROOM) as i32, self.events.as_mut_ptr().cast());
+        // SAFETY: as above.
+        let waited = unsafe { wait_long_at(epoll.as_raw_fd(), start, room, Some(timeout), None) };
+        self.filled = waited?;
+        Ok(self.filled)
+    }
+
+    /// Forgets the events of the last wait.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    /// The events of the last wait.
+    #[inline]
+    #[must_use]
+    pub fn events(&self) -> &[EpollEvent] {
+        // SAFETY: the kernel has written so many, from the first on.
+        unsafe { std::slice::from_raw_parts(self.events.as_ptr().cast(), self.filled) }
+    }
+}
+
+impl<const ROOM: usize> Default for EventBuffer<ROOM> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 #[cfg(test)]
@@ -153,5 +253,27 @@ mod tests {
         assert_eq!({ events[0].data }, u64::MAX - 1);
         let again = epoll_ctl(epoll.as_fd(), Change::Add, out.as_raw_fd(), asked).unwrap_err();
         assert_eq!(again.raw_os_error(), Some(libc::EEXIST));
+    }
+
+    #[test]
+    fn a_buffer_has_what_its_last_wait_has_told() {
+        let epoll = epoll_create1().unwrap();
+        let pipes: Vec<_> = (0..3).map(|_| io::pipe().unwrap()).collect();
+        for (at, (out, into)) in pipes.iter().enumerate() {
+            let asked = EpollEvent { events: libc::EPOLLIN.unsigned_abs(), data: at as u64 };
+            epoll_ctl(epoll.as_fd(), Change::Add, out.as_raw_fd(), asked).unwrap();
+            (&*into).write_all(b"a").unwrap();
+        }
+        let mut buffer = EventBuffer::<2>::new();
+        assert!(buffer.events().is_empty());
+        assert_eq!(buffer.wait(epoll.as_fd(), 5, 0).unwrap(), 2);
+        assert_eq!(buffer.events().len(), 2);
+        assert_eq!(buffer.wait_for(epoll.as_fd(), 1, Duration::from_secs(9)).unwrap(), 1);
+        assert!(buffer.events().iter().all(|event| event.data < 3));
+        assert!(buffer.wait(epoll.as_fd(), 0, 0).is_err());
+        assert!(buffer.events().is_empty());
+        assert_eq!(buffer.wait(epoll.as_fd(), 2, 0).unwrap(), 2);
+        buffer.clear();
+        assert!(buffer.events().is_empty());
     }
 }

@@ -18,6 +18,9 @@ pub struct Abilities {
     pub receives: bool,
     /// Whether several threads can wait at one set, and change it while others wait.
     pub shared: bool,
+    /// Whether a child of fork(2) goes on with the set itself, not with a copy: parent and children can wait at it
+    /// at once and modify what was added before the fork.
+    pub inherited: bool,
     /// Whether a wait sleeps; else it burns the CPU until something has happened.
     pub sleeps: bool,
     /// The kinds of descriptors it can watch.

@@ -42,6 +42,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: true,
         receives: false,
         shared: false,
+        inherited: false,
         sleeps: false,
         serves: &Kind::ALL,
         closed: Closed::Told,

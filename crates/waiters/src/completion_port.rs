@@ -59,6 +59,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: true,
         receives: false,
         shared: true,
+        inherited: false,
         sleeps: true,
         serves: &Kind::NO_FILES,
         closed: Closed::Silent,

@@ -46,6 +46,7 @@ pub(crate) const ABILITIES: Abilities = Abilities {
     names_hang_up: true,
     receives: false,
     shared: true,
+    inherited: true,
     sleeps: true,
     serves: &Kind::NO_FILES,
     closed: Closed::Forgotten,
@@ -170,6 +171,10 @@ impl Waiter for EpollSet {
 
     fn counts(&self) -> Counts {
         self.counts
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.epoll.as_fd()]
     }
 
     fn share(&self) -> Option<Box<dyn Waiter + Send>> {

@@ -52,6 +52,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: true,
         receives: false,
         shared: true,
+        inherited: true,
         sleeps: true,
         serves: &Kind::ALL,
         closed: Closed::Silent,
@@ -188,6 +189,10 @@ impl Waiter for EventPorts {
 
     fn counts(&self) -> Counts {
         self.counts
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.queue.port.descriptors().to_vec()
     }
 
     fn share(&self) -> Option<Box<dyn Waiter + Send>> {

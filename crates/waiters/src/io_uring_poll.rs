@@ -38,6 +38,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: true,
         receives: false,
         shared: false,
+        inherited: false,
         sleeps: true,
         serves: &Kind::ALL,
         closed: Closed::Held,

@@ -39,6 +39,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: false,
         receives: true,
         shared: false,
+        inherited: false,
         sleeps: true,
         serves: &[Kind::Socket],
         closed: Closed::Held,

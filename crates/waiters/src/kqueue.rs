@@ -63,6 +63,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: false,
         receives: false,
         shared: true,
+        inherited: false,
         sleeps: true,
         serves: &Kind::ALL,
         closed: Closed::Silent,

@@ -31,6 +31,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: false,
         receives: false,
         shared: false,
+        inherited: false,
         sleeps: false,
         serves: &Kind::ALL,
         closed: Closed::Silent,

@@ -47,6 +47,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: false,
         receives: false,
         shared: false,
+        inherited: false,
         sleeps: true,
         serves: &Kind::ALL,
         closed: Closed::Told,

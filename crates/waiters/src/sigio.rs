@@ -57,6 +57,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         names_hang_up: false,
         receives: false,
         shared: false,
+        inherited: false,
         sleeps: true,
         serves: &[Kind::Pipe, Kind::Socket, Kind::Listener],
         closed: Closed::Silent,

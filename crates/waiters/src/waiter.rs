@@ -136,6 +136,12 @@ pub trait Waiter {
     fn share(&self) -> Option<Box<dyn Waiter + Send>> {
         None
     }
+
+    /// The descriptors of the set itself, for a child that closes what it inherited and goes on with the
+    /// set. None where children do not inherit it ([`Abilities::inherited`]).
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
 }
 
 /// Counts of everything that happened in a waiter besides events: nothing of it is silent.

@@ -5,6 +5,7 @@
 mod contract;
 mod disturbed;
 mod docs;
+mod forks;
 mod many;
 mod support;
 mod threads;

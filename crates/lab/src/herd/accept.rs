@@ -96,8 +96,8 @@ static DECLARATION: Declaration = Declaration {
             name: "strategy",
             unit: "",
             summary: "how the workers wait; epoll-exclusive-16 moves to the end of the queue \
-                after 16 accepts, epoll-oneshot is one epoll for all, reuseport is one socket \
-                each; the other waiters are one set each",
+                after 16 accepts, reuseport is one socket each, epoll-oneshot and event-ports \
+                are one set for all, the other waiters one set each",
             takes: Takes::Listed(waits),
             quick: &[Value::S("epoll"), Value::S("epoll-exclusive"), Value::S("reuseport")],
             default: &[],

@@ -2,16 +2,14 @@
 //! `accept`.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use iotomy_host::Skip;
-use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
 use iotomy_waiters::{Abilities, Declaration, Kind, Model, WAITERS};
-use rustix::event::epoll::EventFlags;
 
 use crate::harness::patience::Patience;
-use crate::herd::processes::{Herd, MemberError, Plan, Wait, bind_shared};
+use crate::herd::processes::{Herd, MemberError, Plan, SharedSet, Wait, bind_shared};
 
 /// Connections that may wait to be accepted; the kernel limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -27,20 +25,19 @@ const ONE_CONNECTION: Duration = Duration::from_secs(10);
 const AGAIN_EVERY: u32 = 16;
 
 /// The modes of waiting, with their names on the axes.
-pub(crate) const WAITS: [(&str, Wait); 9] = [
+pub(crate) const WAITS: [(&str, Wait); 8] = [
     ("accept", Wait::Accept),
     ("select", Wait::Select),
     ("poll", Wait::Poll),
     ("epoll", Wait::Epoll),
     ("epoll-exclusive", Wait::EpollExclusive),
     ("epoll-exclusive-16", Wait::EpollExclusiveAgain(AGAIN_EVERY)),
-    ("epoll-oneshot", Wait::EpollOneshot),
     ("io-uring", Wait::IoUring),
     ("reuseport", Wait::ReusePort),
 ];
 
 /// Returns the names of all modes of waiting: those above, and those waiters of the registry of
-/// which each process can have a set that contains the listener and block at it.
+/// which each process can have a set that contains the listener, or all can have one, and block at it.
 pub(crate) fn waits() -> Vec<&'static str> {
     let is_above = |waiter: &Declaration| WAITS.iter().any(|(name, _)| *name == waiter.name);
     let can = |waiter: &Declaration| {
@@ -78,8 +75,9 @@ pub(crate) fn check_loopback() -> Result<(), Skip> {
 /// A listening socket and the mode of waiting on it.
 pub(crate) struct Gate {
     wait: Wait,
+    /// The set that all members share, if they share one.
+    set: Option<SharedSet>,
     socket: OwnedFd,
-    epoll: OwnedFd,
     pub(crate) address: SocketAddr,
 }
 
@@ -90,23 +88,20 @@ pub(crate) fn refused(error: MemberError) -> Skip {
 impl Gate {
     /// Creates a gate on a free port.
     pub(crate) fn new(wait: Wait) -> Result<Self, Skip> {
-        let epoll = epoll_create1().map_err(|e| Skip::refused("epoll_create1", e))?;
         if wait == Wait::ReusePort {
             let (socket, address) = bind_shared().map_err(|e| Skip::refused("bind", e))?;
-            return Ok(Self { wait, socket, epoll, address });
+            return Ok(Self { wait, set: None, socket, address });
         }
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| Skip::refused("bind", e))?;
         let address = listener.local_addr().map_err(|e| Skip::refused("getsockname", e))?;
         rustix::net::listen(&listener, BACKLOG).map_err(|e| Skip::refused("listen", e))?;
         let set = listener.set_nonblocking(wait != Wait::Accept);
         set.map_err(|e| Skip::refused("ioctl FIONBIO", e))?;
-        if wait == Wait::EpollOneshot {
-            let events = (EventFlags::IN | EventFlags::ONESHOT).bits();
-            let event = EpollEvent { events, data: 0 };
-            epoll_ctl(epoll.as_fd(), Change::Add, listener.as_raw_fd(), event)
-                .map_err(|e| Skip::refused("epoll_ctl", e))?;
-        }
-        Ok(Self { wait, socket: listener.into(), epoll, address })
+        let name = if let Wait::Waiter(name) = wait { Some(name) } else { None };
+        let waiter = name.and_then(iotomy_waiters::waiter);
+        let set = waiter.map(|waiter| SharedSet::for_waiter(waiter, listener.as_fd()));
+        let set = set.transpose().map_err(|e| Skip(e.to_string()))?.flatten();
+        Ok(Self { wait, set, socket: listener.into(), address })
     }
 
     /// Starts processes that wait on the socket, and returns when each has finished its setup.
@@ -118,7 +113,7 @@ impl Gate {
         let plan = Plan {
             listener: self.socket.as_fd(),
             address: self.address,
-            epoll: (self.wait == Wait::EpollOneshot).then(|| self.epoll.as_fd()),
+            set: self.set.as_ref(),
             wait: self.wait,
             members,
             duplicates,

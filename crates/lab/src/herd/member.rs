@@ -9,7 +9,7 @@ use iotomy_sys::accept_ring::AcceptRing;
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_wait};
 use iotomy_sys::poll::{PollFd, poll};
 use iotomy_sys::select::{FD_SETSIZE, FdSet, select};
-use iotomy_waiters::{Events, Interest, Settings, Trigger, WaitError, waiter};
+use iotomy_waiters::{Events, Interest, Settings, Trigger, WaitError, Waiter, waiter};
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, dup};
 use rustix::net::{
@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::processes::{ACCEPTS, CALL, EMPTY, ERRNO, Plan, READY, WAKES, Wait};
+use super::processes::{ACCEPTS, CALL, EMPTY, ERRNO, Plan, READY, SharedSet, WAKES, Wait};
 
 /// The calls in which a member can fail.
 pub(super) const CALLS: [&str; 13] = [
@@ -36,7 +36,7 @@ pub(super) const CALLS: [&str; 13] = [
     WAITER,
 ];
 
-/// What a waiter of the registry does.
+/// What a waiter of the registry does, in [`CALLS`] the last.
 const WAITER: &str = "the waiter";
 
 /// Maximum number of descriptors a member waits for: the capacity of a set of select.
@@ -53,13 +53,18 @@ fn failed<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> Failed {
     move |error| Failed(call, error.into())
 }
 
+fn refused(error: WaitError) -> Failed {
+    Failed(error.call.unwrap_or(WAITER), error.source)
+}
+
 /// The type of a result that never occurs: a member works until its parent ends it.
 enum Never {}
 
 /// Waits for connections until it is killed; returns when a call has failed.
 pub(super) fn run(plan: &Plan<'_>, slot: &[AtomicU64]) {
     let Err(Failed(call, error)) = serve(plan, slot);
-    let place = CALLS.iter().position(|known| *known == call).unwrap_or(CALLS.len());
+    // A waiter of the registry can have calls of its own.
+    let place = CALLS.iter().position(|known| *known == call).unwrap_or(CALLS.len() - 1);
     slot[CALL].store(place as u64, Ordering::Relaxed);
     let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
     slot[ERRNO].store(u64::from(errno.unsigned_abs()), Ordering::Release);
@@ -97,10 +102,6 @@ fn wait(member: &Member<'_>, plan: &Plan<'_>, numbers: &[RawFd]) -> Result<Never
         Wait::EpollExclusiveAgain(every) => {
             member.by_epoll(numbers, INPUT | EventFlags::EXCLUSIVE, Some(every))
         }
-        Wait::EpollOneshot => {
-            let epoll = plan.epoll.ok_or(Errno::INVAL).map_err(failed("epoll_wait"))?;
-            member.by_oneshot(epoll)
-        }
         Wait::IoUring => member.by_ring(numbers.len()),
         Wait::ReusePort => {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -112,7 +113,10 @@ fn wait(member: &Member<'_>, plan: &Plan<'_>, numbers: &[RawFd]) -> Result<Never
             let alone = Member { listener: own.as_fd(), slot: member.slot };
             alone.by_epoll(&[own.as_raw_fd()], INPUT, None)
         }
-        Wait::Waiter(name) => member.by_waiter(name),
+        Wait::Waiter(name) => match plan.set {
+            Some(SharedSet(set)) => member.at_set(&mut **set.borrow_mut()),
+            None => member.by_waiter(name),
+        },
     }
 }
 
@@ -229,32 +233,24 @@ impl Member<'_> {
         }
     }
 
-    /// Waits on the epoll that all members share.
-    fn by_oneshot(&self, epoll: BorrowedFd<'_>) -> Result<Never, Failed> {
-        let mut found = [EpollEvent::default(); 1];
-        self.ready();
-        loop {
-            epoll_wait(epoll, &mut found, -1).map_err(failed("epoll_wait"))?;
-            self.count(WAKES);
-            self.accept()?;
-            let events = INPUT | EventFlags::ONESHOT;
-            change(epoll, Change::Modify, self.listener.as_raw_fd(), events)?;
-        }
-    }
-
-    /// Waits on a set of its own of a waiter of the registry, and takes what an event announces.
+    /// Waits on a set of its own of a waiter of the registry.
     fn by_waiter(&self, name: &'static str) -> Result<Never, Failed> {
-        let refused = |error: WaitError| Failed(error.call.unwrap_or(WAITER), error.source);
         let found = waiter(name).ok_or(Errno::INVAL).map_err(failed(WAITER))?;
         let mut set = (found.open)(&Settings::default()).map_err(refused)?;
-        let mut events = Events::with_capacity(1);
         set.add(self.listener, Interest::READ, 0).map_err(refused)?;
+        self.at_set(set.as_mut())
+    }
+
+    /// Waits on a set that contains the listener, and takes what an event announces.
+    fn at_set(&self, set: &mut dyn Waiter) -> Result<Never, Failed> {
+        let trigger = set.declaration().abilities.trigger;
+        let mut events = Events::with_capacity(1);
         self.ready();
         loop {
             set.wait(&mut events, None).map_err(refused)?;
             self.count(WAKES);
             let has_accepted = self.accept()?;
-            match found.abilities.trigger {
+            match trigger {
                 Trigger::Level => {}
                 // The others that an edge announced are announced no more.
                 Trigger::Edge => while has_accepted && self.accept_next()? {},

@@ -2,15 +2,18 @@
 //! herd's mode of waiting, accepts one per wake-up, closes it, and waits again.
 //!
 //! The invariants: a member ends with the thread that made it, however that ends. After the fork it
-//! uses no memory of its parent except the board, so forking a parent with threads is safe.
+//! uses no memory of its parent except the board, and a set that it was made for and no thread is in, so
+//! forking a parent with threads is safe.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iotomy_sys::board::Board;
 use iotomy_sys::children::Children;
+use iotomy_waiters::{Declaration, Interest, Settings, Trigger, WaitError, Waiter};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use crate::herd::member;
@@ -30,31 +33,61 @@ pub(crate) enum Wait {
     EpollExclusive,
     /// The same, removed and added again every so many accepts.
     EpollExclusiveAgain(u32),
-    /// One epoll for all, `EPOLLONESHOT`, armed again after each accept.
-    EpollOneshot,
     /// A multishot accept on a private `io_uring`.
     IoUring,
     /// A private listening socket on the same port (`SO_REUSEPORT`), in a private epoll.
     ReusePort,
-    /// A private set of the registry's waiter of this name.
+    /// A set of the registry's waiter of this name: the one of the plan, or a private one.
     Waiter(&'static str),
 }
 
 /// The parameters of a herd.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Plan<'fd> {
     /// The listening socket, or with [`Wait::ReusePort`] one that is only bound.
     pub(crate) listener: BorrowedFd<'fd>,
     /// The address of the listening socket.
     pub(crate) address: SocketAddr,
-    /// With [`Wait::EpollOneshot`], the epoll that contains the listener.
-    pub(crate) epoll: Option<BorrowedFd<'fd>>,
+    /// The set that all members share, if they share one.
+    pub(crate) set: Option<&'fd SharedSet>,
     /// How members wait.
     pub(crate) wait: Wait,
     /// Number of members.
     pub(crate) members: usize,
     /// Duplicates of the listener in each member, which it also waits for.
     pub(crate) duplicates: u32,
+}
+
+/// A set of a waiter that children inherit, with the listener in it. Each member has its own copy of the
+/// waiter, and the kernel one set for all.
+pub(crate) struct SharedSet(pub(super) RefCell<Box<dyn Waiter>>);
+
+impl SharedSet {
+    /// Opens a set that contains the listener, if the members share one set of this waiter: it must report a
+    /// descriptor to one of them only.
+    ///
+    /// # Errors
+    /// Fails as the waiter does.
+    pub(crate) fn for_waiter(
+        waiter: &Declaration,
+        listener: BorrowedFd<'_>,
+    ) -> Result<Option<Self>, WaitError> {
+        if !is_shared(waiter) {
+            return Ok(None);
+        }
+        let mut set = (waiter.open)(&Settings::default())?;
+        set.add(listener, Interest::READ, 0)?;
+        Ok(Some(Self(RefCell::new(set))))
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.0.borrow().descriptors().iter().map(AsRawFd::as_raw_fd).collect()
+    }
+}
+
+/// Whether the members share one set of this waiter.
+pub(crate) fn is_shared(waiter: &Declaration) -> bool {
+    waiter.abilities.inherited && waiter.abilities.trigger == Trigger::OneShot
 }
 
 /// Words per member on the board: two cache lines, so that members do not disturb each other.
@@ -104,8 +137,8 @@ impl Herd {
         let failed = |call| move |source| MemberError { call, source };
         let board = Board::new(plan.members * SLOT).map_err(failed("mmap"))?;
         let mut herd = Self { children: Children::with_capacity(plan.members), board };
-        let epoll = plan.epoll.unwrap_or(plan.listener);
-        let kept = [plan.listener.as_raw_fd(), epoll.as_raw_fd()];
+        let mut kept = plan.set.map_or_else(Vec::new, SharedSet::descriptors);
+        kept.push(plan.listener.as_raw_fd());
         for at in 0..plan.members {
             let slot = slot(&herd.board, at);
             herd.children.fork(&kept, || member::run(plan, slot)).map_err(failed("fork"))?;

@@ -1,11 +1,9 @@
 //! The processes of `herd` and `accept`.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 
-use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
-use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use iotomy_host::Skip;
@@ -13,46 +11,17 @@ use iotomy_needs::wait::until;
 use iotomy_needs::{Need, skip};
 
 use super::clients::Clients;
-use super::gate::{probe, waits};
-use super::processes::{Herd, MemberError, Plan, Wait, bind_shared};
+use super::gate::{Gate, probe, waits};
+use super::processes::{Herd, Plan, Wait, is_shared};
+use crate::harness::Experiment;
+use crate::harness::patience::Patience;
 
-/// Returns a herd of `members` once they are ready, or the error.
-fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
-    let listener = match wait {
-        // The socket is only bound: the members listen.
-        Wait::ReusePort => None,
-        _ => Some(TcpListener::bind("127.0.0.1:0").unwrap()),
-    };
-    let bound = bind_shared().unwrap();
-    let address = match &listener {
-        Some(listener) => listener.local_addr().unwrap(),
-        None => bound.1,
-    };
-    if let Some(listener) = &listener {
-        listener.set_nonblocking(wait != Wait::Accept).unwrap();
-    }
-    let epoll = epoll_create1().unwrap();
-    if let Some(listener) = &listener {
-        let events = (EventFlags::IN | EventFlags::ONESHOT).bits();
-        let event = EpollEvent { events, data: 0 };
-        epoll_ctl(epoll.as_fd(), Change::Add, listener.as_raw_fd(), event).unwrap();
-    }
-    let plan = Plan {
-        listener: listener.as_ref().map_or(bound.0.as_fd(), |listener| listener.as_fd()),
-        address,
-        epoll: (wait == Wait::EpollOneshot).then_some(epoll.as_fd()),
-        wait,
-        members,
-        duplicates: if matches!(wait, Wait::ReusePort | Wait::Waiter(_)) { 0 } else { 3 },
-    };
-    let herd = Herd::start(&plan)?;
-    for _ in 0..45_000 {
-        if herd.is_ready()? {
-            return Ok((herd, address));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    panic!("waited in vain until the herd was ready");
+/// Returns a gate with a herd of `members` once they are ready, or the reason that there is none.
+fn herd(wait: Wait, members: usize) -> Result<(Gate, Herd), Skip> {
+    let gate = Gate::new(wait)?;
+    let duplicates = if matches!(wait, Wait::ReusePort | Wait::Waiter(_)) { 0 } else { 3 };
+    let herd = gate.herd((members, duplicates), Patience::default())?;
+    Ok((gate, herd))
 }
 
 #[test]
@@ -67,9 +36,9 @@ fn every_way_to_wait_serves_every_connection_once() {
                 continue;
             }
         };
-        let (herd, address) = herd(wait, 5).unwrap_or_else(|e| panic!("{wait:?}: {e:?}"));
+        let (gate, herd) = herd(wait, 5).unwrap_or_else(|e| panic!("{wait:?}: {e:?}"));
         for connection in 1..=11u64 {
-            let mut stream = TcpStream::connect(address).unwrap();
+            let mut stream = TcpStream::connect(gate.address).unwrap();
             // Only a guard against a hanging test.
             stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
             // The connection ends when the process that accepted it closes it.
@@ -85,8 +54,33 @@ fn every_way_to_wait_serves_every_connection_once() {
 }
 
 #[test]
+fn members_share_one_set_where_children_inherit_it_and_one_of_them_is_told() {
+    let all = iotomy_waiters::WAITERS.iter().filter(|waiter| waits().contains(&waiter.name));
+    let shared: Vec<_> = all.filter(|waiter| is_shared(waiter)).map(|waiter| waiter.name).collect();
+    assert_eq!(shared, ["epoll-oneshot", "event-ports"]);
+    let axes = super::accept::Accept.declaration().axes;
+    let strategy = axes.iter().find(|axis| axis.name == "strategy").unwrap();
+    let said = format!("{} are one set for all", shared.join(" and "));
+    assert!(strategy.summary.contains(&said), "{}", strategy.summary);
+    for name in shared {
+        let (_gate, herd) = herd(Wait::Waiter(name), 5).unwrap();
+        // None has opened a set of its own: beside the listener, each has the descriptors of the one set.
+        let links = |pid: &i32| {
+            let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+            fds.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap()).collect::<Vec<_>>()
+        };
+        for pid in herd.pids() {
+            let sets =
+                links(pid).iter().filter(|of| of.ends_with("anon_inode:[eventpoll]")).count();
+            assert_eq!(sets, 1, "{name}: {:?}", links(pid));
+        }
+        herd.check().unwrap();
+    }
+}
+
+#[test]
 fn a_herd_that_is_dropped_is_gone() {
-    let (herd, _) = herd(Wait::Epoll, 20).unwrap();
+    let (_gate, herd) = herd(Wait::Epoll, 20).unwrap();
     let pids = herd.pids().to_vec();
     assert_eq!(pids.len(), 20);
     drop(herd);
@@ -101,7 +95,7 @@ fn what_a_member_could_not_do_is_told() {
     let plan = Plan {
         listener: file.as_fd(),
         address: "127.0.0.1:1".parse().unwrap(),
-        epoll: None,
+        set: None,
         wait: Wait::Accept,
         members: 2,
         duplicates: 0,
@@ -117,8 +111,8 @@ fn what_a_member_could_not_do_is_told() {
 
 #[test]
 fn clients_tell_how_long_each_connection_took() {
-    let (herd, address) = herd(Wait::Poll, 2).unwrap();
-    let mut clients = Clients::start(address, 3, 7).unwrap();
+    let (gate, herd) = herd(Wait::Poll, 2).unwrap();
+    let mut clients = Clients::start(gate.address, 3, 7).unwrap();
     until("the clients are ready", || clients.is_ready());
     clients.go();
     until("the clients are over", || clients.is_over());

@@ -64,7 +64,8 @@ impl Kqueue {
             RawFd::try_from(change.ident).map(|fd| measure::status(fd).map(|file| file.kind));
         let kind = kind.map_or(FileKind::Other, |kind| kind.unwrap_or(FileKind::Other));
         let mut note = Note::new(event, Source::Descriptor(kind));
-        note.is_disabled = change.flags & flag::DISABLE != 0;
+        // With both, it is enabled.
+        note.is_disabled = change.flags & (flag::ENABLE | flag::DISABLE) == flag::DISABLE;
         match change.filter {
             filter::TIMER => timer::start(&mut note)?,
             filter::USER => user::start(&mut note),

@@ -3,11 +3,11 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use iotomy_sys::epoll::{EpollEvent, epoll_wait};
+use iotomy_sys::epoll::EpollEvent;
 
 use super::kevent::{Kevent, flag};
 use super::notes::{Note, Source, Tag};
-use super::{BATCH, CHANGES, Kqueue, NUDGE, OTHERS, PROCESSES, State, Verdict, WRITES};
+use super::{BATCH, Batch, CHANGES, Kqueue, NUDGE, OTHERS, PROCESSES, State, Verdict, WRITES};
 use super::{process, signal, timer, user, vnode};
 
 impl State {
@@ -20,14 +20,14 @@ impl State {
 impl Kqueue {
     /// Makes notes active of which the kernel's sets have something, at least so many if there are.
     pub(super) fn harvest(&self, state: &mut State, limit: usize) {
-        let mut batch = [EpollEvent::default(); BATCH];
+        let mut batch = Batch::new();
         let mut left = limit + OTHERS;
         while left > 0 {
-            let batch = &mut batch[..left.min(BATCH)];
-            let count = epoll_wait(self.epoll.as_fd(), batch, 0).unwrap_or(0);
-            let is_new = self.absorb(state, &batch[..count], left);
+            let most = left.min(BATCH);
+            let count = batch.wait(self.epoll.as_fd(), most, 0).unwrap_or(0);
+            let is_new = self.absorb(state, batch.events(), left);
             left -= count;
-            if count < batch.len() || !is_new {
+            if count < most || !is_new {
                 return;
             }
         }
@@ -50,17 +50,17 @@ impl Kqueue {
     }
 
     fn absorb_writes(&self, state: &mut State, limit: usize) {
-        let mut batch = [EpollEvent::default(); BATCH];
+        let mut batch = Batch::new();
         let mut left = limit;
         while left > 0 {
-            let batch = &mut batch[..left.min(BATCH)];
-            let count = epoll_wait(self.writes.as_fd(), batch, 0).unwrap_or(0);
+            let most = left.min(BATCH);
+            let count = batch.wait(self.writes.as_fd(), most, 0).unwrap_or(0);
             let mut is_new = true;
-            for event in &batch[..count] {
+            for event in batch.events() {
                 is_new &= state.told(event.data, event.events);
             }
             left -= count;
-            if count < batch.len() || !is_new {
+            if count < most || !is_new {
                 return;
             }
         }
