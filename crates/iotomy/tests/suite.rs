@@ -33,6 +33,7 @@ mod d_cgroup;
 mod d_details;
 mod d_points;
 mod d_record;
+mod d_scripts;
 mod diff;
 mod doctor;
 mod findings;
