@@ -8,10 +8,24 @@
 
 syscall::unlink:entry, syscall::rmdir:entry, syscall::rename:entry
 {
-	printf("%-16s %-10s %s\n", execname, probefunc, copyinstr(arg0));
+	self->path = arg0;
 }
 
 syscall::unlinkat:entry, syscall::renameat:entry, syscall::renameat2:entry
 {
-	printf("%-16s %-10s %s\n", execname, probefunc, copyinstr(arg1));
+	self->path = arg1;
+}
+
+syscall::unlink:return, syscall::rmdir:return, syscall::rename:return,
+syscall::unlinkat:return, syscall::renameat:return, syscall::renameat2:return
+/self->path && errno == 0/
+{
+	printf("%-16s %-10s %s\n", execname, probefunc, copyinstr(self->path));
+}
+
+syscall::unlink:return, syscall::rmdir:return, syscall::rename:return,
+syscall::unlinkat:return, syscall::renameat:return, syscall::renameat2:return
+/self->path/
+{
+	self->path = 0;
 }

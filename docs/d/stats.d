@@ -9,11 +9,20 @@
 syscall::newfstatat:entry, syscall::statx:entry
 /progenyof($target)/
 {
-	@[copyinstr(arg1)] = count();
+	self->path = arg1;
 }
 
 syscall::stat:entry, syscall::lstat:entry, syscall::access:entry, syscall::readlink:entry
 /progenyof($target)/
 {
-	@[copyinstr(arg0)] = count();
+	self->path = arg0;
+}
+
+/* The kernel has read it by then, so that it is in memory. */
+syscall::newfstatat:return, syscall::statx:return, syscall::stat:return, syscall::lstat:return,
+syscall::access:return, syscall::readlink:return
+/self->path/
+{
+	@[copyinstr(self->path)] = count();
+	self->path = 0;
 }
