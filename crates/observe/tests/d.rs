@@ -55,7 +55,7 @@ fn macros(script: &str, name: &str) -> (Macros, String) {
 const COUNTED_OTHERWISE: &str = "buffer.d";
 
 /// Programs with what the kernel's side refuses by name, or has no scripted facts of.
-const REFUSED: [&str; 1] = ["process_information.d"];
+const REFUSED: [&str; 2] = ["process_information.d", "typed_arguments_of_sched.d"];
 
 /// Names of files and directories are not to be scripted in the kernel.
 const OF_FILES: [&str; 4] = [

@@ -1,10 +1,6 @@
 //! Control groups that are selected, as the programs look for them (`cgroup_membership.bpf.h`).
 
 use iotomy_host::Cgroup;
-use libbpf_rs::{MapCore, MapFlags, Object};
-
-use super::object::map;
-use super::refusal::refusal;
 
 /// `struct cgroup_place`.
 const PLACE_BYTES: usize = 256;
@@ -21,17 +17,14 @@ pub(super) fn rows(table: &str, cgroups: &[Cgroup]) -> Option<usize> {
     }
 }
 
-/// Tells the programs which are selected.
+/// Tells the programs which are selected: `put` has a table know a key.
 ///
 /// # Errors
-/// The kernel's error.
-pub(super) fn select(object: &Object, cgroups: &[Cgroup]) -> Result<(), String> {
-    let one = 1u32.to_ne_bytes();
-    let put = |table: &str, key: &[u8]| {
-        map(object, table)
-            .update(key, &one, MapFlags::ANY)
-            .map_err(|error| refusal("select processes to watch", &error))
-    };
+/// That of `put`.
+pub(super) fn select(
+    cgroups: &[Cgroup],
+    put: impl Fn(&str, &[u8]) -> Result<(), String>,
+) -> Result<(), String> {
     for Cgroup { path, hierarchy, id, .. } in cgroups {
         put("selected_cgroups", &[id.to_ne_bytes(), u64::from(*hierarchy).to_ne_bytes()].concat())?;
         let mut place = [0; PLACE_BYTES];

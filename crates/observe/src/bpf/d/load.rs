@@ -159,7 +159,11 @@ impl<'f> Kernel<'f> {
         fill(&object, emitted, &probes, sets).map_err(refused("fill the BPF maps"))?;
         fill_calls(&object, &calls).map_err(refused("fill the BPF maps"))?;
         if !cgroups.is_empty() {
-            cgroups::select(&object, cgroups)?;
+            let one = 1_u32.to_ne_bytes();
+            cgroups::select(cgroups, |table, key| {
+                let put = map(&object, table).update(key, &one, MapFlags::ANY);
+                put.map_err(|error| refusal("select control groups", &error))
+            })?;
         }
         let queue = Rc::new(RefCell::new(VecDeque::new()));
         let ring = ring_of(&object, &queue).map_err(refused("map the BPF ring buffer"))?;

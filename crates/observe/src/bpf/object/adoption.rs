@@ -95,6 +95,6 @@ impl Session {
             let table: Vec<u8> = name.table().into_iter().flat_map(u64::to_ne_bytes).collect();
             put("selected_names", &(at as u32).to_ne_bytes(), &table)?;
         }
-        cgroups::select(&self.object, &self.selection.cgroups)
+        cgroups::select(&self.selection.cgroups, |table, key| put(table, key, &one))
     }
 }
