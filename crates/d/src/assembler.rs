@@ -85,6 +85,11 @@ pub(crate) fn instruction(
 }
 
 impl Code {
+    /// How many instructions there are so far.
+    pub(crate) fn length(&self) -> usize {
+        self.steps.len()
+    }
+
     pub(crate) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)

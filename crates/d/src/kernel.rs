@@ -8,6 +8,7 @@
 
 mod calls;
 mod clause;
+mod files;
 mod keys;
 pub mod layout;
 mod operators;
@@ -68,6 +69,8 @@ pub enum KernelError {
 pub struct Emitted {
     /// The function that runs a clause.
     pub instructions: Vec<Instruction>,
+    /// How many of these each clause has.
+    pub clauses: Vec<usize>,
     /// Strings as written, each with its end.
     pub literals: Vec<u8>,
     /// How many bytes the largest key takes.
@@ -106,8 +109,10 @@ impl Form {
         dispatch(&mut code, &labels, 0, none);
         for (number, clause) in self.clauses.iter().enumerate() {
             code.place(labels[number]);
+            let before = code.length();
             let emitter = Emitter::new(self, number, clause, &places, &starts, functions)?;
             emitter.emit(&mut code, &mut emitted)?;
+            emitted.clauses.push(code.length() - before);
         }
         code.place(none);
         code.number(0, layout::outcome::DONE);

@@ -2,14 +2,31 @@
 
 mod aggregations;
 mod pictures;
+mod rows;
 mod text;
+
+use std::fmt;
+use std::rc::Rc;
 
 use crate::form::{Action, Form};
 use crate::format::{Format, Piece};
 use crate::machine::{Aggregations, Event, Output, Value};
 use crate::program::Options;
 use crate::types::Type;
+pub use rows::{Bucket, Key, Row};
 use text::Field;
+
+/// Knows the names of addresses; one without is a number.
+pub trait Names: fmt::Debug {
+    /// An address in the kernel.
+    fn kernel(&self, address: u64) -> String;
+
+    /// An address in a process.
+    fn user(&self, process: u64, address: u64) -> String;
+
+    /// Whether a frame of the kernel's is one of the probe itself.
+    fn is_probe(&self, address: u64) -> bool;
+}
 
 /// Prints the records of a program.
 #[derive(Debug)]
@@ -18,6 +35,8 @@ pub struct Printer<'f> {
     options: Options,
     /// The names of addresses.
     pub(crate) symbols: std::collections::BTreeMap<u64, String>,
+    /// What knows them in place of these.
+    names: Option<Rc<dyn Names>>,
     /// What was printed, to be taken.
     pub text: Vec<u8>,
     /// The commands of `system()`, in their order, each with how much of the text comes before it.
@@ -36,6 +55,7 @@ impl<'f> Printer<'f> {
             form,
             options: form.options.clone(),
             symbols: std::collections::BTreeMap::new(),
+            names: None,
             text: Vec::new(),
             commands: Vec::new(),
             errors: Vec::new(),
@@ -48,6 +68,13 @@ impl<'f> Printer<'f> {
     #[must_use]
     pub fn with_symbols(mut self, symbols: std::collections::BTreeMap<u64, String>) -> Self {
         self.symbols = symbols;
+        self
+    }
+
+    /// With what knows the names of addresses on this machine.
+    #[must_use]
+    pub fn with_names(mut self, names: Rc<dyn Names>) -> Self {
+        self.names = Some(names);
         self
     }
 
@@ -135,7 +162,7 @@ impl<'f> Printer<'f> {
     fn traced(&mut self, value: &Value, of: Type) {
         let quiet = self.options.quiet;
         let text = match (value, of) {
-            (Value::Stack(frames), _) => return self.stack(frames, self.options.stackindent),
+            (Value::Stack(frames), of) => return self.stack(frames, of, self.options.stackindent),
             (Value::Text(bytes), _) => {
                 let text = bytes.clone();
                 let field =
@@ -157,17 +184,36 @@ impl<'f> Printer<'f> {
     }
 
     /// The frames of a stack, one a line.
-    fn stack(&mut self, frames: &[u64], indent: u16) {
+    fn stack(&mut self, frames: &[u64], of: Type, indent: u16) {
         self.push("\n");
-        for frame in frames {
-            let line =
-                format!("{:indent$}{}\n", "", self.symbol(*frame), indent = usize::from(indent));
+        for frame in self.frames(frames, of) {
+            let line = format!("{:indent$}{frame}\n", "", indent = usize::from(indent));
             self.push(&line);
         }
     }
 
+    /// The frames of a stack by their names. In front of those of user space is their process; before those of the
+    /// kernel may be the probe's own.
+    fn frames(&self, frames: &[u64], of: Type) -> Vec<String> {
+        let Type::Stack { user, frames: most } = of else { return Vec::new() };
+        let most = usize::from(most);
+        if let (true, [process, frames @ ..]) = (user, frames) {
+            let name = |frame: &u64| match &self.names {
+                Some(names) => names.user(*process, *frame),
+                None => self.symbol(*frame),
+            };
+            return frames.iter().take(most).map(name).collect();
+        }
+        let is_own =
+            |frame: &&u64| self.names.as_ref().is_some_and(|names| names.is_probe(**frame));
+        frames.iter().skip_while(is_own).take(most).map(|frame| self.symbol(*frame)).collect()
+    }
+
     /// An address by its name, or as a number.
     fn symbol(&self, address: u64) -> String {
+        if let Some(names) = &self.names {
+            return names.kernel(address);
+        }
         match self.symbols.range(..=address).next_back() {
             Some((start, name)) if *start == address => name.clone(),
             Some((start, name)) if address - start < 1 << 16 => {
@@ -212,8 +258,8 @@ impl<'f> Printer<'f> {
             (_, Value::Stack(frames)) => {
                 let indent = if field.left { field.width } else { 0 };
                 text.push(b'\n');
-                for frame in frames {
-                    text.extend(format!("{:indent$}{}\n", "", self.symbol(*frame)).bytes());
+                for frame in self.frames(frames, of) {
+                    text.extend(format!("{:indent$}{frame}\n", "").bytes());
                 }
             }
             (b's', value) => text.extend(field.string(value.text().to_vec())),

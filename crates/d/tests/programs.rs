@@ -46,6 +46,7 @@ fn corpus() -> Vec<PathBuf> {
 fn macros(script: &str, name: &str) -> (Macros, String) {
     let mut macros = Macros {
         arguments: vec![name.to_owned()],
+        defaults: false,
         target: None,
         own: vec![("pid", 4242), ("ppid", 4241), ("uid", 1000), ("gid", 1000)],
     };

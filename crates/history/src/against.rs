@@ -167,6 +167,9 @@ fn conditions(then: RecordRef<'_>, now: RecordRef<'_>) -> Vec<Difference> {
                 }));
             }
         }
+        (RecordRef::D(then), RecordRef::D(now)) => {
+            found.push(differs("program", &then.program, &now.program, true));
+        }
         (RecordRef::Sweep(then), RecordRef::Sweep(now)) => {
             found.push(differs("experiment", &then.experiment, &now.experiment, true));
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Contender, CopyRun, Limits, Measure, Race, Sweep, Trace};
+use iotomy_record::{Contender, CopyRun, DRow, DRun, Limits, Measure, Race, Sweep, Trace};
 
 use crate::label::{Label, label};
 
@@ -39,6 +39,7 @@ pub fn subject(record: RecordRef<'_>) -> String {
         RecordRef::Limits(_) => "limits".to_owned(),
         RecordRef::Anatomy(anatomy) => of_trace(&anatomy.trace),
         RecordRef::Sweep(sweep) => of_sweep(sweep),
+        RecordRef::D(run) => of_d(run),
     }
 }
 
@@ -67,6 +68,7 @@ fn found(record: RecordRef<'_>, samples: Samples) -> Vec<Measure> {
         RecordRef::Copy(copy) => in_copy(copy),
         RecordRef::Limits(limits) => in_limits(limits),
         RecordRef::Sweep(sweep) => in_sweep(sweep, samples),
+        RecordRef::D(run) => in_d(run),
     };
     // A record may contain anything; an index of values other than numbers finds nothing.
     found.retain(|measure| measure.value.is_finite());
@@ -232,6 +234,41 @@ fn in_limits(limits: &Limits) -> Vec<Measure> {
         Some(single("limits", &name, &limit.unit, limit.value?))
     };
     limits.limits.iter().filter_map(of).collect()
+}
+
+/// Rows of a D program that become measures: a program may have very many keys.
+const MOST_ROWS: usize = 200;
+
+fn of_d(run: &DRun) -> String {
+    // A program on the command line is its own name.
+    let program = match run.script.as_str() {
+        "-n" => format!("-n '{}'", run.program.split_whitespace().collect::<Vec<_>>().join(" ")),
+        script => script.to_owned(),
+    };
+    let words = [vec![format!("d {program}")], run.arguments.clone()].concat().join(" ");
+    match run.command.is_empty() {
+        true => label(&words),
+        false => label(&format!("{words} -c '{}'", run.command.join(" "))),
+    }
+}
+
+fn in_d(run: &DRun) -> Vec<Measure> {
+    let subject = of_d(run);
+    let mut found = vec![single(&subject, "wall", "ns", run.wall_ns as f64)];
+    let of_row = |row: &DRow| {
+        let keys: Vec<String> = row.keys.iter().map(ToString::to_string).collect();
+        let keys = if keys.is_empty() { String::new() } else { format!("[{}]", keys.join(", ")) };
+        let (name, unit) = (format!("@{}{keys} {}", row.name, row.kind), "");
+        match row.shown_value() {
+            Some(value) => single(&subject, &name, unit, value as f64),
+            None => {
+                let values = row.buckets.iter().map(|bucket| row.divided(bucket.count) as f64);
+                single(&subject, &format!("{name} values"), unit, values.sum())
+            }
+        }
+    };
+    found.extend(run.aggregations.iter().take(MOST_ROWS).map(of_row));
+    found
 }
 
 fn in_sweep(sweep: &Sweep, samples: Samples) -> Vec<Measure> {

@@ -19,7 +19,7 @@ const SEED: u64 = 1;
 const MOST: usize = 400;
 
 /// Kinds of runs, the least disturbed times first.
-const KINDS: [&str; 6] = ["race", "limits", "sweep", "copy", "trace", "anatomy"];
+const KINDS: [&str; 7] = ["race", "limits", "sweep", "copy", "trace", "anatomy", "d"];
 
 /// The subject of a series.
 #[derive(Debug, Clone, Copy)]

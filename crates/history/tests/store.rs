@@ -366,6 +366,7 @@ fn record() -> impl Strategy<Value = Record> {
         arbitrary::copy().prop_map(|copy| Record::Copy(Box::new(copy))).boxed(),
         arbitrary::sweep().prop_map(|sweep| Record::Sweep(Box::new(sweep))).boxed(),
         arbitrary::limits().prop_map(Record::Limits).boxed(),
+        arbitrary::d().prop_map(|run| Record::D(Box::new(run))).boxed(),
     ]
 }
 

@@ -160,8 +160,8 @@ fn what_is_wrong_is_told_at_its_place_before_anything_runs() {
     for (words, said) in [
         (&["-n", "syscall::read:entry { @ = quantise(arg0); }"][..], "did you mean `quantize`?"),
         (&["-n", "syscall::raed:entry {}"], "^^^^^^^^^^^^^^^^^^^ did you mean `read`?"),
-        (&["-n", "sched:::on-cpu {}"], "the probes here are syscall's, proc's, tick-, profile-"),
-        (&["-n", "syscall::read:entry { trace(fds[0].fi_name); }"], "fds[] cannot be traced"),
+        (&["-n", "vminfo:::pgin {}"], "iotomy trace and iotomy anatomy count page faults"),
+        (&["-n", "syscall::read:entry { trace(caller); }"], "caller cannot be traced"),
         (&["-n", "fbt::read:entry {}"], "the provider `fbt` is not supported"),
         (&["-n", "BEGIN { trace($1); }"], "give the script more arguments"),
         (&["-n", "BEGIN {}", "x"], "the program does not use its argument \"x\": it has no $1"),
@@ -330,11 +330,104 @@ fn begin_is_printed_before_the_command_begins_and_a_closed_pipe_is_no_error() {
 fn a_check_finds_what_a_run_would_refuse() {
     for (program, said) in [
         ("syscall::raed:entry {}", "did you mean `read`?"),
-        ("syscall::read:entry { trace(fds[0].fi_name); }", "fds[] cannot be traced"),
-        ("syscall::read:entry { stack(); }", "stack"),
+        ("syscall::read:entry { trace(stackdepth); }", "stackdepth cannot be traced"),
+        ("syscall::read:entry { trace(curlwpsinfo->pr_pri); }", "the member pr_pri cannot be"),
     ] {
         let run = iotomy(&["d", "-e", "-n", program]).output().unwrap();
         assert_eq!(run.status.code(), Some(2), "{program}: {run:?}");
         assert!(stderr(&run).contains(said), "{program}: {run:?}");
     }
+}
+
+#[test]
+fn what_a_program_became_is_explained_with_what_its_runs_took() {
+    let program = "syscall::write:return /pid == $target/ { @[execname] = count(); }";
+    let Some(run) = d(&["-q", "--explain", "-n", program, "-c", WRITES]) else { return };
+    let text = stderr(&run);
+    let lines: Vec<&str> = text.lines().collect();
+    for (head, of) in [
+        ("clauses", "  1  line 1"),
+        ("probes", "syscall::write:return"),
+        ("programs", "sys_exit"),
+        ("maps", "rows"),
+        ("overhead", "sys_exit"),
+    ] {
+        let at = lines.iter().position(|line| *line == head);
+        let at = at.unwrap_or_else(|| panic!("no {head}: {text}"));
+        let rest = lines[at + 1..].iter().take_while(|line| line.starts_with("  "));
+        assert!(rest.clone().any(|line| line.contains(of)), "{head}: {text}");
+    }
+    assert!(text.contains("tp_btf/sys_exit") && text.contains(" ns on average"), "{text}");
+}
+
+#[test]
+fn arguments_may_be_left_out_and_may_be_paths() {
+    let program = "BEGIN { printf(\"%d %s|%s\\n\", $3, $1, $$4); exit(0); }";
+    let words = ["-q", "-x", "defaultargs", "-n", program, "/a/b c"];
+    let Some(run) = d(&words) else { return };
+    assert_eq!(stdout(&run), "0 /a/b c|\n", "{run:?}");
+}
+
+#[test]
+fn a_probe_has_the_same_id_in_a_list_and_a_run() {
+    let listed = iotomy(&["d", "-l", "-n", "syscall::write:return"]).output().unwrap();
+    let listed = stdout(&listed);
+    let listed = listed.lines().last().unwrap().split_whitespace().next().unwrap().to_owned();
+    let program =
+        "syscall::write:return,syscall::read:entry /pid == $target/ { @[probefunc, id] = count(); }
+                   END { printa(\"%s %d\\n\", @); }";
+    let Some(run) = d(&["-q", "-n", program, "-c", WRITES]) else { return };
+    assert!(stdout(&run).lines().any(|line| line == format!("write {listed}")), "{run:?}");
+    let all = stdout(&iotomy(&["d", "-l"]).output().unwrap());
+    let is_it = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.first() == Some(&&*listed) && words.ends_with(&["write", "return"])
+    };
+    assert!(all.lines().any(is_it), "{listed}");
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused_at_once() {
+    for option in ["bufsize=100", "bufsize=2g", "strsize=1", "strsize=2k", "aggsize=0"] {
+        let run = iotomy(&["d", "-x", option, "-n", "BEGIN {}"]).output().unwrap();
+        assert_eq!(run.status.code(), Some(2), "{option}: {run:?}");
+        assert!(stderr(&run).contains("is out of range"), "{option}: {run:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_output_nobody_reads() {
+    if !bpf() {
+        return;
+    }
+    // More than a pipe takes, and nobody reads it.
+    let program = "tick-1ms { printf(\"%1000s\\n\", \"x\"); }";
+    let mut command = iotomy(&["d", "-q", "-n", program]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let output = child.stdout.take().unwrap();
+    let last = std::cell::Cell::new(0);
+    let is_full = || {
+        let bytes = rustix::io::ioctl_fionread(&output).unwrap();
+        bytes > 30_000 && last.replace(bytes) == bytes
+    };
+    until("the pipe is full", || is_full().then_some(()));
+    send(child.id(), Signal::SIGTERM);
+    until("its end", || child.try_wait().unwrap());
+}
+
+#[test]
+fn a_run_ends_when_the_reader_of_its_output_has_gone() {
+    if !bpf() {
+        return;
+    }
+    // It prints nothing more.
+    let program = "BEGIN { printf(\"begun\\n\"); }";
+    let mut command = iotomy(&["d", "-q", "-n", program]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut head = [0; 6];
+    std::io::Read::read_exact(&mut output, &mut head).unwrap();
+    drop(output);
+    let status = until("its end", || child.try_wait().unwrap());
+    assert!(status.success(), "{status}");
 }

@@ -129,7 +129,7 @@ fn a_probe_that_there_is_not_is_told_with_those_that_there_are() {
         ("proc:::creat", "did you mean `create`?"),
         ("proc:::fault", "the probes of proc are create, lwp-create, exec-success, start"),
         ("profile-200000hz", "the shortest interval is 10 µs"),
-        ("sched:::on-cpu", "the probes here are syscall's, proc's, tick-, profile-"),
+        ("sched:::tick", "take sched:::on-cpu, off-cpu, sleep, preempt or wakeup"),
     ] {
         let program = format!("{probe} {{}}");
         let output = iotomy(&["d", "-n", &program]).output().unwrap();

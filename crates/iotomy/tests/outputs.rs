@@ -20,6 +20,7 @@ const VERBS: &[(&str, &[&str], &[&str])] = &[
     ("copy", &["--json"], &["/etc/hostname", "made"]),
     ("diff", &["--json", "--output"], &["a.json", "b.json"]),
     ("doctor", &["--json"], &[]),
+    ("d", &["--json", "--csv"], &["-n", "BEGIN { exit(0); }", "-c", "touch made"]),
 ];
 
 /// Runs a verb with an output, in a folder of its own; nothing may come of it.

@@ -27,6 +27,7 @@ fn main() {
         "wakeups",
         "running",
         "d",
+        "d_details",
     ] {
         let source = format!("src/bpf/{name}.bpf.c");
         let object = out.join(format!("{name}.bpf.o"));

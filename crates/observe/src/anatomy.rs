@@ -26,7 +26,7 @@ pub(crate) mod mappings;
 mod parts;
 pub(crate) mod samples;
 pub(crate) mod side_band;
-mod user;
+pub(crate) mod user;
 
 use std::collections::HashMap;
 

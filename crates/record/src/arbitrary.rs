@@ -8,6 +8,7 @@ mod anatomy;
 mod block;
 mod connections;
 mod copy;
+mod d;
 mod race;
 mod ring_operations;
 mod sweep;
@@ -22,6 +23,7 @@ use proptest::sample::select;
 pub use anatomy::anatomy;
 pub use block::{block_io, stories};
 pub use copy::copy;
+pub use d::d;
 pub use race::race;
 pub use sweep::sweep;
 

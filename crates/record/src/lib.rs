@@ -13,6 +13,7 @@ pub mod calls;
 mod capacity;
 mod connections;
 mod copy;
+mod d;
 mod diff;
 mod groups;
 mod growth;
@@ -50,6 +51,7 @@ pub use anatomy::{
 pub use capacity::{CpuCapacity, Throttled};
 pub use connections::{Connection, Role, TcpFigures};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
+pub use d::{DBucket, DKey, DRow, DRun};
 pub use diff::{
     Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns, LeftOut, SlowCalls,
 };

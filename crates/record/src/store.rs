@@ -10,6 +10,7 @@ mod any;
 mod attributes;
 mod bounded;
 mod copy;
+mod d;
 mod error;
 mod fresh;
 mod limits;
@@ -31,6 +32,7 @@ pub use anatomy::{load_anatomy, parse_anatomy};
 pub use any::{KINDS, Record, RecordRef};
 pub use attributes::mode_without_mask;
 pub use copy::parse_copy;
+pub use d::parse_d;
 pub use error::{RecordError, StoreError};
 pub use fresh::{NewFile, remove_own};
 pub use limits::parse_limits;
@@ -78,6 +80,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
         Some("trace") => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
+        Some("d") => parse_d(bytes).map(|run| Record::D(Box::new(run))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
         Some("sweep") => parse_sweep(bytes).map(|sweep| Record::Sweep(Box::new(sweep))),
         Some("anatomy") => parse_anatomy(bytes).map(|anatomy| Record::Anatomy(Box::new(anatomy))),

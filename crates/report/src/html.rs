@@ -161,8 +161,11 @@ fn one(
     packed: &str,
 ) -> io::Result<()> {
     let id = format!("r{number}");
-    let code =
-        if matches!(section.kind, "trace" | "anatomy" | "copy") { " class=\"code\"" } else { "" };
+    let code = if matches!(section.kind, "trace" | "anatomy" | "copy" | "d") {
+        " class=\"code\""
+    } else {
+        ""
+    };
     writeln!(
         to,
         "<section class=\"record\" id=\"{id}\" data-kind=\"{}\" aria-labelledby=\"{id}-title\">\n\

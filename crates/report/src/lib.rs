@@ -10,6 +10,7 @@ mod axis;
 mod ceilings;
 mod chart;
 mod copy;
+mod d;
 mod diff;
 mod escape;
 mod findings;
@@ -42,6 +43,7 @@ use iotomy_record::numbers;
 
 pub use anatomy::{anatomy, anatomy_brief, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
+pub use d::{d, d_csv};
 pub use diff::{DiffView, diff, diff_csv, diff_markdown};
 pub use history::{against, history, trend};
 pub use html::html;

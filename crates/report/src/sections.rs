@@ -31,6 +31,7 @@ fn section(record: &Record, ceilings: Option<&Limits>, all: &[&Record]) -> Secti
         Record::Sweep(sweep) => crate::sweep::section(sweep),
         Record::Limits(limits) => crate::limits::section(limits, all),
         Record::Copy(copy) => crate::copy::section(copy, ceilings),
+        Record::D(run) => crate::d::section(run),
         Record::Anatomy(anatomy) => crate::anatomy::section(anatomy, ceilings, all),
     }
 }

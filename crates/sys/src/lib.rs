@@ -9,6 +9,7 @@ pub mod accept_ring;
 pub mod bare;
 pub mod batch_ring;
 pub mod board;
+pub mod bpf_stats;
 pub mod buffer;
 pub mod caches;
 pub mod caller;

@@ -5,7 +5,7 @@ use super::values::slot_at;
 use super::{KernelError, layout};
 use crate::assembler::{Code, code};
 use crate::form::Register;
-use crate::program::functions::{FUNCTIONS, Function};
+use crate::program::functions::Function;
 
 impl Emitter<'_> {
     pub(super) fn function(
@@ -90,22 +90,48 @@ impl Emitter<'_> {
                 return self.try_call(code, "d_strtoll");
             }
             Function::Progenyof => {
-                self.value(code, 1, first);
-                self.call_bare(code, "d_progenyof")?;
+                self.value(code, 2, first);
+                self.call(code, "d_progenyof")?;
             }
             Function::Rand => self.call_bare(code, "d_random")?,
             Function::Htons | Function::Ntohs => self.swapped(code, first, 16),
             Function::Htonl | Function::Ntohl => self.swapped(code, first, 32),
             Function::Htonll | Function::Ntohll => self.swapped(code, first, 64),
-            Function::Alloca
-            | Function::Cleanpath
-            | Function::Copyin
-            | Function::Copyinto
-            | Function::InetNtoa
-            | Function::Strtok => {
-                let known = FUNCTIONS.iter().find(|one| one.function == function);
-                let name = known.map_or("this function", |one| one.name);
-                return Err(self.unsupported(format!("{name}()")));
+            Function::Alloca => {
+                self.value(code, 3, first);
+                code.number(2, slot(to));
+                return self.try_call(code, "d_alloca");
+            }
+            Function::Copyin => {
+                self.value(code, 3, first);
+                self.value(code, 4, second);
+                code.number(2, slot(to));
+                return self.try_call(code, "d_copyin");
+            }
+            Function::Copyinto => {
+                self.value(code, 2, first);
+                self.value(code, 3, second);
+                self.value(code, 4, argument(2).unwrap_or(0));
+                return self.try_call(code, "d_copyinto");
+            }
+            Function::InetNtoa => {
+                self.value(code, 3, first);
+                code.number(2, slot(to));
+                return self.try_call(code, "d_inet_ntoa");
+            }
+            Function::Cleanpath => {
+                code.number(2, slot(to));
+                code.number(3, slot(first));
+                return self.try_call(code, "d_cleanpath");
+            }
+            Function::Strtok => {
+                code.number(2, slot(to));
+                // Without a text, it goes on with that of the call before.
+                let text =
+                    if self.slots.is_string(first) { slot(first) } else { layout::SLOTS as i64 };
+                code.number(3, text);
+                code.number(4, slot(second));
+                return self.call(code, "d_strtok");
             }
         }
         self.keep(code, 0, to);

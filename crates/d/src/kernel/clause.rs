@@ -123,13 +123,15 @@ impl<'f> Emitter<'f> {
             }
             Step::Text { to, text } => self.literal(code, *to, *text as usize),
             Step::Fact { to, fact, index } => {
-                if index.is_some() {
-                    return Err(self.unsupported("fds[]"));
+                if !self.file_fact(code, *to, fact, *index)? {
+                    self.fact(code, *to, fact, emitted)?;
                 }
-                self.fact(code, *to, fact, emitted)?;
             }
-            Step::Stack { user, .. } => {
-                return Err(self.unsupported(if *user { "ustack()" } else { "stack()" }));
+            Step::Stack { to, user, frames } => {
+                code.number(2, self.slots.slot(*to) as i64);
+                code.number(3, i64::from(*user));
+                code.number(4, layout::frames_kept(*user, *frames) as i64);
+                self.try_call(code, "d_stack")?;
             }
             Step::Unary { to, operator, from } => self.unary(code, *to, *operator, *from),
             Step::Binary { to, operator, signed, left, right } => {
@@ -189,7 +191,16 @@ impl<'f> Emitter<'f> {
                     Action::TraceMemory(bytes) => usize::from(bytes),
                     _ => 0,
                 };
-                record.bytes(self.form.options.strsize) as usize + memory
+                // Frames that are left out later, and lengths.
+                let stacks = record.values.iter().filter_map(|of| match of {
+                    Type::Stack { user, frames } => {
+                        let kept = layout::frames_kept(*user, *frames);
+                        Some(8 * (kept - usize::from(*frames).min(kept)) + 16)
+                    }
+                    _ => None,
+                });
+                let bytes = record.bytes(self.form.options.strsize) as usize;
+                bytes + memory + stacks.sum::<usize>()
             }
             _ => 0,
         });
@@ -198,20 +209,21 @@ impl<'f> Emitter<'f> {
 
     fn record(&self, code: &mut Code, number: u16, values: &[Register]) -> Result<(), KernelError> {
         let record = &self.form.records[usize::from(number)];
-        if let Action::TraceMemory(_) = record.action {
-            return Err(self.unsupported("tracemem()"));
-        }
         code.number(2, i64::from(number));
         code.number(3, self.event_bytes() as i64);
         self.call(code, "d_record")?;
         code.jump(code::JNE, 0, 0, self.full);
+        if let (Action::TraceMemory(bytes), Some(address)) = (&record.action, values.first()) {
+            self.value(code, 2, *address);
+            code.number(3, i64::from(*bytes));
+            return self.try_call(code, "d_put_memory");
+        }
         for (value, of) in values.iter().zip(&record.values) {
             match of {
-                Type::String => {
+                Type::String | Type::Stack { .. } => {
                     code.number(2, self.slots.slot(*value) as i64);
                     self.call(code, "d_put_text")?;
                 }
-                Type::Stack { .. } => return Err(self.unsupported("a stack in a record")),
                 of => {
                     self.value(code, 2, *value);
                     if let Some(integer) = of.as_integer() {

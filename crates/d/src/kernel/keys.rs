@@ -35,8 +35,7 @@ impl Emitter<'_> {
         let mut at = words;
         for (key, of) in keys.iter().zip(types) {
             match of {
-                Type::String => continue,
-                Type::Stack { .. } => return Err(self.unsupported("a stack as a key")),
+                Type::String | Type::Stack { .. } => continue,
                 _ => {}
             }
             self.value(code, 2, *key);
@@ -44,10 +43,13 @@ impl Emitter<'_> {
             at += 1;
         }
         code.push(code::STORE_NUMBER_32, MACHINE, 0, layout::KEY_LENGTH, (at * 8) as i32);
-        let strings = keys.iter().zip(types).filter(|(_, of)| **of == Type::String);
         let mut size = at * 8;
-        for (key, _) in strings {
-            size += (self.form.options.strsize as usize + 2).next_multiple_of(8);
+        for (key, of) in keys.iter().zip(types) {
+            size += match of {
+                Type::String => (self.form.options.strsize as usize + 2).next_multiple_of(8),
+                Type::Stack { user, frames } => 8 * layout::frames_kept(*user, *frames) + 16,
+                _ => continue,
+            };
             code.number(2, self.slots.slot(*key) as i64);
             self.call(code, "d_key_text")?;
         }
@@ -59,7 +61,12 @@ impl Emitter<'_> {
     /// What keys count as, in bytes.
     fn key_bytes(&self, types: &[Type]) -> u64 {
         let strsize = u64::from(self.form.options.strsize);
-        types.iter().map(|of| if *of == Type::String { strsize } else { 8 }).sum()
+        let bytes = |of: &Type| match of {
+            Type::String => strsize,
+            Type::Stack { frames, .. } => 8 * u64::from(*frames) + 8,
+            _ => 8,
+        };
+        types.iter().map(bytes).sum()
     }
 
     fn variable_key(

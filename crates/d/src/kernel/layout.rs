@@ -27,6 +27,15 @@ pub const EVENT_HEAD: usize = 24;
 /// The bin of a distribution's key that has its room only.
 pub const HEAD_BIN: u16 = 0xffff;
 
+/// Frames of the kernel's stacks that are those of the probe itself, at most.
+const OF_PROBE: usize = 20;
+
+/// Frames of a stack that are kept, of which those of the probe are left out later.
+pub(super) fn frames_kept(user: bool, frames: u16) -> usize {
+    const MOST: usize = 126;
+    (usize::from(frames) + if user { 0 } else { OF_PROBE }).min(MOST)
+}
+
 /// Offsets in the machine.
 pub(super) const CLAUSE: i16 = 0;
 pub(super) const STEP: i16 = 4;
@@ -74,8 +83,21 @@ pub mod fact {
     pub const OTHER_NAME: &str = "args[]->pr_fname";
     /// The command line.
     pub const PSARGS: &str = "curpsinfo->pr_psargs";
+    /// The fact that a member of a block request, or of its device, is the same as.
+    pub(in super::super) fn of_request(member: &str) -> Option<&'static str> {
+        let member = match member {
+            "b_bufsize" => "b_bcount",
+            "dev_instance" => "dev_minor",
+            "dev_name" => "dev_statname",
+            member => member,
+        };
+        let names = NAMES.iter().map(|(name, _)| *name);
+        let mut of_arguments = names.filter(|name| name.starts_with("args[]->"));
+        of_arguments.find(|name| name.strip_prefix("args[]->") == Some(member))
+    }
+
     /// The facts by the names that programs have for them.
-    pub const NAMES: [(&str, u16); 20] = [
+    pub const NAMES: [(&str, u16); 30] = [
         ("pid", PID),
         ("tid", TID),
         ("errno", ERRNO),
@@ -96,6 +118,16 @@ pub mod fact {
         ("probename", 40),
         (OTHER_NAME, 42),
         (PSARGS, 44),
+        ("args[]->b_flags", 3),
+        ("args[]->b_bcount", 4),
+        ("args[]->b_blkno", 5),
+        ("args[]->b_resid", 6),
+        ("args[]->b_error", 7),
+        ("args[]->b_edev", 8),
+        ("args[]->dev_major", 26),
+        ("args[]->dev_minor", 27),
+        ("args[]->dev_statname", 46),
+        ("args[]->dev_pathname", 48),
     ];
 }
 

@@ -24,13 +24,13 @@ fn written(
     let is_string = |of: Type| of == Type::String;
     Some(match step {
         Step::Integer { to, .. }
-        | Step::Stack { to, .. }
         | Step::Unary { to, .. }
         | Step::Binary { to, .. }
         | Step::Compare { to, .. }
         | Step::Convert { to, .. }
         | Step::Read { to, .. } => (*to, false),
-        Step::Text { to, .. } | Step::ReadText { to, .. } => (*to, true),
+        // A stack is handled as a string is.
+        Step::Stack { to, .. } | Step::Text { to, .. } | Step::ReadText { to, .. } => (*to, true),
         Step::Fact { to, fact, .. } => (*to, is_string(fact_type(fact))),
         Step::Move { to, from } => (*to, strings.get(from).copied().unwrap_or(false)),
         Step::Load { to, variable, .. } => {

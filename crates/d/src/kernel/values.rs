@@ -138,6 +138,7 @@ fn same(holder: Holder, member: &str) -> Option<&'static str> {
         (Holder::Argument(_), "pr_pid") => fact::OTHER_PID,
         (Holder::Argument(_), "pr_lwpid") => fact::OTHER_TID,
         (Holder::Argument(_), "pr_fname") => fact::OTHER_NAME,
+        (Holder::Argument(_), member) => return fact::of_request(member),
         _ => return None,
     })
 }

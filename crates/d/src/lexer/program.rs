@@ -11,6 +11,8 @@ use crate::types::Integer;
 pub struct Macros {
     /// `$0`, `$1`…: the script's name, then its arguments.
     pub arguments: Vec<String>,
+    /// Whether arguments that were not given are 0 and "", as by the option `defaultargs`.
+    pub defaults: bool,
     /// `$target`: the process of `-c` or `-p`.
     pub target: Option<i64>,
     /// `$pid`, `$ppid`, `$pgid`, `$sid`, `$uid`, `$euid`, `$gid` and `$egid` of the command itself.
@@ -23,7 +25,8 @@ const BLANKS: [char; 5] = [' ', '\t', '\n', '\r', '\u{c}'];
 impl<'a, const PROGRAM: bool> Lexer<'a, PROGRAM> {
     /// Of a program.
     pub(crate) fn of_program(text: &'a str, macros: &'a Macros) -> Self {
-        let mut lexer = Self { program: Some(macros), ..Self::new(text) };
+        let default_arguments = macros.defaults;
+        let mut lexer = Self { program: Some(macros), default_arguments, ..Self::new(text) };
         // The line that names an interpreter.
         if text.starts_with("#!") {
             lexer.at = text.find('\n').unwrap_or(text.len());
@@ -129,10 +132,8 @@ impl<'a, const PROGRAM: bool> Lexer<'a, PROGRAM> {
             word(&value) == value.len() && !value.starts_with(|one: char| one.is_ascii_digit());
         match is_name && !value.is_empty() {
             true => Ok(Token::Name(value)),
-            false => {
-                let advice = format!("write $${name} for a string");
-                Err(Problem::new(span, format!("${name} is neither a number nor a name"), advice))
-            }
+            // A path, say.
+            false => Ok(Token::Text(Text(value.bytes().map(|byte| (byte, true)).collect()))),
         }
     }
 

@@ -113,9 +113,7 @@ impl Machine<'_> {
         if !staged.event.records.is_empty() {
             self.keep(self.size(clause), Output::Event(staged.event));
         }
-        if self.exit.is_none() {
-            self.exit = staged.exit;
-        }
+        self.exit = staged.exit.or(self.exit);
         Ok(())
     }
 
@@ -164,7 +162,10 @@ impl Machine<'_> {
             }
             Step::Stack { to, user, frames } => {
                 let all = if *user { &running.firing.ustack } else { &running.firing.stack };
-                (*to, Value::Stack(all.iter().copied().take(usize::from(*frames)).collect()))
+                // Addresses of user space are a process's.
+                let process = user.then(|| running.firing.integer("pid"));
+                let frames = all.iter().copied().take(usize::from(*frames));
+                (*to, Value::Stack(process.into_iter().chain(frames).collect()))
             }
             Step::Unary { to, operator, from } => {
                 let value = unary(*operator, running.integer(*from));
@@ -290,7 +291,8 @@ impl Machine<'_> {
             }
             Action::Exit => {
                 let status = values.first().map_or(0, Value::integer);
-                staged.exit = staged.exit.or(Some(Integer::INT.held(status) as i32));
+                // Of several, the last counts.
+                staged.exit = Some(Integer::INT.held(status) as i32);
             }
             _ => {}
         }

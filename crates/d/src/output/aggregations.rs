@@ -43,7 +43,7 @@ impl Printer<'_> {
     }
 
     /// The keys that any of these aggregations has, in the order in which they are printed.
-    fn sorted(&self, all: &[u16], aggregations: &Aggregations) -> Vec<Vec<Value>> {
+    pub(super) fn sorted(&self, all: &[u16], aggregations: &Aggregations) -> Vec<Vec<Value>> {
         let mut keys: Vec<Vec<Value>> = Vec::new();
         for number in all {
             keys.extend(aggregations.of(*number).map(|(keys, _)| keys.to_vec()));
@@ -87,7 +87,7 @@ impl Printer<'_> {
 
     fn key(&mut self, key: &Value, of: Type) {
         match (key, of) {
-            (Value::Stack(frames), _) => self.stack(frames, self.options.stackindent),
+            (Value::Stack(frames), of) => self.stack(frames, of, self.options.stackindent),
             (Value::Text(bytes), _) => {
                 let field = Field { left: true, width: 50, ..Field::default() };
                 let padded = field.padded(bytes.clone());

@@ -1,7 +1,8 @@
 //! Distributions as pictures.
 
+use super::rows::log_linear_starts;
 use crate::form::Aggregating;
-use crate::machine::aggregate::{ZERO_BIN, quantize_value, steps_of_power};
+use crate::machine::aggregate::{ZERO_BIN, quantize_value};
 
 /// The characters of the longest bar.
 const WIDTH: usize = 40;
@@ -72,19 +73,12 @@ fn labels(function: Aggregating, bins: usize) -> Vec<String> {
             (0..bins).map(label).collect()
         }
         Aggregating::LogLinear { factor, low, high, steps } => {
-            let factor = i64::from(factor);
-            let mut value = factor.saturating_pow(u32::from(low));
-            let mut labels = vec![format!("< {value}")];
-            for _ in low..=high {
-                let next = value.saturating_mul(factor);
-                let step = next / steps_of_power(next, steps);
-                while value < next && labels.len() + 1 < bins {
-                    labels.push(value.to_string());
-                    value += step;
-                }
-                value = next;
+            let starts = log_linear_starts([factor, low, high, steps], bins);
+            let mut labels = vec![format!("< {}", starts[0])];
+            labels.extend(starts.iter().map(i64::to_string));
+            if let (Some(last), Some(start)) = (labels.last_mut(), starts.last()) {
+                *last = format!(">= {start}");
             }
-            labels.push(format!(">= {value}"));
             labels.resize(bins, String::new());
             labels
         }

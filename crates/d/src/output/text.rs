@@ -100,6 +100,15 @@ pub(super) fn traced(value: u64, of: Type) -> (usize, String) {
     (width, number)
 }
 
+/// An integer with the sign of its type.
+pub(super) fn signed(value: u64, of: Type) -> i128 {
+    match of.as_integer() {
+        Some(integer) if integer.signed => integer.held(value).cast_signed().into(),
+        Some(integer) => integer.held(value).into(),
+        None => value.into(),
+    }
+}
+
 /// Control characters as C writes them.
 pub(super) fn escaped(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::new();

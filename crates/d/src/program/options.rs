@@ -112,6 +112,11 @@ impl Options {
         "statusrate",
     ];
 
+    /// Whether the value of an option that is on or off is on.
+    pub fn is_on(value: Option<&str>) -> bool {
+        switched("", value) == Ok(true)
+    }
+
     pub(crate) fn set(&mut self, setting: &OptionSetting) -> Result<(), Problem> {
         let result = self.set_by_name(&setting.name, setting.value.as_deref());
         result.map_err(|(message, advice)| Problem::new(setting.span.clone(), message, advice))
@@ -140,17 +145,21 @@ impl Options {
             "zdefs" => self.zdefs = flag()?,
             "defaultargs" => _ = flag()?,
             "strsize" => match size()? {
-                length @ 2..=16384 => self.strsize = length as u32,
-                _ => {
-                    return Err((
-                        "`strsize` is out of range".to_owned(),
-                        "2 to 16384 bytes".to_owned(),
-                    ));
-                }
+                length @ 2..=1024 => self.strsize = length as u32,
+                _ => return Err(out_of_range(name, "2 to 1024 bytes")),
             },
-            "bufsize" => self.bufsize = size()?,
-            "aggsize" => self.aggsize = size()?,
-            "dynvarsize" => self.dynvarsize = size()?,
+            "bufsize" => match size()? {
+                bytes @ LEAST_BUFFER..=MOST_BUFFER => self.bufsize = bytes,
+                _ => return Err(out_of_range(name, "4k to 1g")),
+            },
+            "aggsize" => match size()? {
+                0 => return Err(out_of_range(name, "1 byte or more")),
+                bytes => self.aggsize = bytes,
+            },
+            "dynvarsize" => match size()? {
+                0 => return Err(out_of_range(name, "1 byte or more")),
+                bytes => self.dynvarsize = bytes,
+            },
             "stackframes" => self.stackframes = small(127)?,
             "ustackframes" => self.ustackframes = small(127)?,
             "stackindent" => self.stackindent = small(127)?,
@@ -174,6 +183,14 @@ impl Options {
 }
 
 type Refusal = (String, String);
+
+/// The kernel's buffers are whole pages.
+const LEAST_BUFFER: u64 = 4 << 10;
+const MOST_BUFFER: u64 = 1 << 30;
+
+fn out_of_range(name: &str, range: &str) -> Refusal {
+    (format!("`{name}` is out of range"), range.to_owned())
+}
 
 fn switched(name: &str, value: Option<&str>) -> Result<bool, Refusal> {
     match value {

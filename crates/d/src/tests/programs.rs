@@ -34,6 +34,7 @@ fn macros() -> Macros {
         arguments: vec!["script.d".to_owned(), "7".to_owned(), "read".to_owned()],
         target: Some(10),
         own: vec![("pid", 5)],
+        defaults: false,
     }
 }
 

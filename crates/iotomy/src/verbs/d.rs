@@ -4,25 +4,34 @@
 //! is never lost: its status stands, unless the program has one of its own.
 
 mod console;
+mod constants;
+mod explain;
 mod program;
+mod record;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
 use clap::ArgGroup;
 use iotomy_d::Options;
 use iotomy_d::form::Form;
+use iotomy_host::rfc3339;
 use iotomy_observe::d::{Finished, Kernel, LoadError, Watch, probes};
-use iotomy_record::Exit;
+use iotomy_record::store::RecordRef;
+use iotomy_record::{DRun, Exit};
 
 use self::console::Console;
 use self::program::Program;
-use super::target::{RUNNING, process};
+use self::record::Setting;
+use super::outputs::{self, Outputs};
+use super::saving::SaveArgs;
+use super::target::{CgroupArgs, RUNNING, process};
 use super::trace::{Refusal, UserArgs, command, ended, launch_status, seconds};
 use crate::errors::{COULD_NOT_RUN, InText, print_error};
 use crate::manual::{Fact, Manual, NO_PROGRAM, NOT_EXECUTABLE};
@@ -97,6 +106,9 @@ pub(crate) struct DArgs {
     #[arg(short, long, value_name = "PID", value_parser = process, value_delimiter = ',')]
     pid: Vec<u32>,
 
+    #[command(flatten)]
+    within: CgroupArgs,
+
     /// End after SECONDS; a command runs on, and iotomy waits for it
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
@@ -117,9 +129,26 @@ pub(crate) struct DArgs {
     #[arg(short = 'e', long)]
     check: bool,
 
+    /// Print what the program became: instructions, attach points, maps; and behind its run what it took
+    ///
+    /// The kernel measures each BPF program while it runs, which costs some 20 ns a run.
+    #[arg(long, conflicts_with_all = ["check", "list"])]
+    explain: bool,
+
     /// List the probes: those that the program names, or all
-    #[arg(short, long, conflicts_with_all = ["command", "pid", "check"])]
+    #[arg(short, long, conflicts_with_all = ["command", "pid", "check", "json", "csv", "save"])]
     list: bool,
+
+    /// Write the record to FILE; with `-`, standard output, the program's output is not printed
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    json: Option<PathBuf>,
+
+    /// Write all aggregations to FILE as CSV; with `-`, the program's output is not printed
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    csv: Option<PathBuf>,
+
+    #[command(flatten)]
+    save: SaveArgs,
 
     /// Append the program's output to FILE instead of printing it
     #[arg(short, long, value_name = "FILE")]
@@ -150,14 +179,29 @@ pub(crate) fn run(args: &DArgs) -> Result<ExitCode> {
         Kernel::check(&form).map_err(|error| cannot_load(&error, &program))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let files = [("--json", args.json.as_deref()), ("--csv", args.csv.as_deref())];
+    let outputs = outputs::open(&files, &outputs::here())?;
+    let cgroups = args.within.cgroups()?;
     let mut watch = match watch(args)? {
         Ok(watch) => watch,
         Err(status) => return Ok(ExitCode::from(status)),
     };
     let form = program.compile(watch.target(), &options)?;
-    let mut kernel = Kernel::for_machine(&form).map_err(|error| cannot_load(&error, &program))?;
-    let mut console = Console::new(args.output.as_deref(), program.name())?;
+    let mut kernel =
+        Kernel::for_machine(&form, &cgroups).map_err(|error| cannot_load(&error, &program))?;
+    let counted = args.explain.then(|| explain_before(&kernel, &form, &program));
+    let is_kept = args.save.is_wanted();
+    let is_recorded = is_kept || args.json.is_some() || args.csv.is_some();
+    let has_stdout =
+        ![&args.json, &args.csv].into_iter().flatten().any(|path| path.as_os_str() == "-");
+    let output = args.output.as_deref();
+    let mut console = Console::new(output, program.name(), has_stdout, is_recorded)?;
+    let setting = is_recorded.then(|| setting(args, &program));
     let result = watch.run(&mut kernel, program.text(), args.duration, &mut console);
+    if let Some(counted) = counted {
+        let _ = std::io::stderr().write_all(explain::after(&kernel.explain()).as_bytes());
+        drop(counted);
+    }
     // No probe fires while the command is waited for.
     drop(kernel);
     console.finish();
@@ -165,11 +209,16 @@ pub(crate) fn run(args: &DArgs) -> Result<ExitCode> {
         Ok(finished) => {
             tell(&finished);
             let exit = watch.wait()?;
-            Ok(ended(
-                finished.status.map(|status| Exit::Code(status & 0xff)).or(exit),
-                Ok(()),
-                true,
-            ))
+            let record = setting.map(|setting| {
+                let mut record = setting.record(&finished, &console.take_kept());
+                record.exit = exit;
+                record
+            });
+            let written = record.as_ref().map_or(Ok(()), |record| write(record, outputs));
+            let record = record.as_ref().filter(|_| is_kept);
+            let kept = record.is_none_or(|record| args.save.keep(RecordRef::D(record), args.quiet));
+            let own = finished.status.map(|status| Exit::Code(status & 0xff));
+            Ok(ended(own.or(exit), written, kept))
         }
         // Whoever reads the output has had enough.
         Err(_) if console.is_pipe_broken => {
@@ -184,6 +233,33 @@ pub(crate) fn run(args: &DArgs) -> Result<ExitCode> {
             Ok(ExitCode::from(if own == 0 { status } else { own }))
         }
     }
+}
+
+/// Prints what the program became, and has its runs counted.
+fn explain_before(kernel: &Kernel<'_>, form: &Form, program: &Program) -> Option<OwnedFd> {
+    let text = explain::before(&kernel.explain(), form, program.text());
+    // If standard error is closed, nothing can be reported.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    let counted = kernel.count_runs();
+    counted.map_err(|error| print_error(&anyhow!(error))).ok()
+}
+
+fn setting(args: &DArgs, program: &Program) -> Setting {
+    let command = args.command.as_deref().map(iotomy_race::argv);
+    Setting {
+        started: rfc3339(SystemTime::now()),
+        script: program.name().to_owned(),
+        program: program.text().to_owned(),
+        arguments: args.arguments.clone(),
+        command: command.and_then(Result::ok).unwrap_or_default(),
+    }
+}
+
+/// Writes the record to the outputs that were asked for.
+fn write(record: &DRun, mut outputs: Outputs) -> Result<()> {
+    let json = outputs.take("--json").map(|to| Ok(RecordRef::D(record).save(to)?));
+    let csv = outputs.take("--csv").map(|to| Ok(to.put(iotomy_report::d_csv(record).as_bytes())?));
+    outputs::all([json, csv].into_iter().flatten())
 }
 
 /// The processes, or the exit status where the command cannot be run.
@@ -263,5 +339,7 @@ fn tell(finished: &Finished) {
     }
     say(finished.nested, "firings lost: their probes fired in an interrupt of another firing's");
     say(finished.missed, "firings of timers lost: they came too late to be made up for");
+    say(finished.lost_cgroups, "control groups were made anew and not followed");
+    say(finished.lost_requests, "firings of io:::done lost: too many requests at a time");
     say(finished.unread, "parts of tables could not be read");
 }

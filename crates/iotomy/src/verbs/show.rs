@@ -71,5 +71,6 @@ pub(super) fn text(record: Record, view: &ViewArgs, style: &Style) -> String {
         Record::Sweep(sweep) => iotomy_report::sweep(&sweep, style),
         Record::Copy(copy) => iotomy_report::copy(&copy, style),
         Record::Limits(limits) => iotomy_report::limits(&limits, style),
+        Record::D(run) => iotomy_report::d(&run, style),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
-use iotomy_host::Cgroups;
+use iotomy_host::{Cgroup, Cgroups};
 use iotomy_observe::{Glob, Selection, Target};
 use iotomy_record::{Watched, lossless};
 
@@ -70,6 +70,61 @@ pub(crate) struct TargetArgs {
     all: bool,
 }
 
+/// The control groups that something is restricted to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CgroupArgs {
+    /// Let probes fire in the processes of a control group only, and of groups below it
+    ///
+    /// PATH is a directory of a cgroup file system, or the path within a hierarchy, of version 1 or
+    /// 2. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    cgroup: Vec<PathBuf>,
+
+    /// Let probes fire in the processes of a systemd unit only; a name without a suffix is a service's
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    unit: Vec<String>,
+
+    /// Let probes fire in the processes of a container or Kubernetes pod only
+    ///
+    /// The container is named by its name or the first characters of its id, as docker, podman,
+    /// nerdctl or crictl list it; the pod by its name or id. May be repeated.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    container: Vec<String>,
+}
+
+impl CgroupArgs {
+    /// Those that were named.
+    ///
+    /// # Errors
+    /// There is no such control group, unit or container, or several.
+    pub(super) fn cgroups(&self) -> Result<Vec<Cgroup>> {
+        named_cgroups(&self.cgroup, &self.unit, &self.container)
+    }
+}
+
+/// Control groups by their paths, systemd units, and containers.
+fn named_cgroups(
+    paths: &[PathBuf],
+    units: &[String],
+    containers: &[String],
+) -> Result<Vec<Cgroup>> {
+    let mut found = Vec::new();
+    if paths.is_empty() && units.is_empty() && containers.is_empty() {
+        return Ok(found);
+    }
+    let cgroups = Cgroups::of_this_machine();
+    for path in paths {
+        found.push(cgroups.at(path)?);
+    }
+    for unit in units {
+        found.push(cgroups.unit(unit)?);
+    }
+    for container in containers {
+        found.extend(cgroups.container(container)?);
+    }
+    Ok(found)
+}
+
 /// The id of a process.
 pub(super) fn process(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -100,24 +155,12 @@ impl TargetArgs {
         if self.watched().is_empty() {
             return Ok(None);
         }
-        let mut selection = Selection {
+        let selection = Selection {
             processes: self.pid.clone(),
             names: self.name.clone(),
-            cgroups: Vec::new(),
+            cgroups: named_cgroups(&self.cgroup, &self.unit, &self.container)?,
             only: self.only,
         };
-        if !self.cgroup.is_empty() || !self.unit.is_empty() || !self.container.is_empty() {
-            let cgroups = Cgroups::of_this_machine();
-            for path in &self.cgroup {
-                selection.cgroups.push(cgroups.at(path)?);
-            }
-            for unit in &self.unit {
-                selection.cgroups.push(cgroups.unit(unit)?);
-            }
-            for container in &self.container {
-                selection.cgroups.extend(cgroups.container(container)?);
-            }
-        }
         Ok(Some(Target::Running(selection)))
     }
 

@@ -35,6 +35,12 @@ impl UserSymbols {
         Some(name.to_owned())
     }
 
+    /// The same, and how far into the function the offset is.
+    pub(crate) fn place(&mut self, path: &str, inode: u64, offset: u64) -> Option<(String, u64)> {
+        let (start, name) = self.functions(path, inode)?.around(offset)?;
+        Some((name.to_owned(), offset - start))
+    }
+
     /// The frame that the function at `offset` has set up by then; `None` where that is unknown.
     pub(crate) fn frame(&mut self, path: &str, inode: u64, offset: u64) -> Option<FrameKept> {
         let functions = self.functions(path, inode)?;

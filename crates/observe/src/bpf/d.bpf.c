@@ -3,8 +3,9 @@
  * Runs the clauses of a D program, in the kernel.
  *
  * Hooks: the BTF-typed raw tracepoints sys_enter, sys_exit and sched_switch, those of processes
- * (d_points.bpf.h) and timers of the CPUs, of which those are loaded that the program needs, and
- * `fire_probe`, which user space runs for BEGIN, END and what else it fires itself.
+ * (d_points.bpf.h), the scheduler (d_sched.bpf.h) and block requests (d_io.bpf.h), and timers of
+ * the CPUs, of which those are loaded that the program needs, and `fire_probe`, which user space
+ * runs for BEGIN, END and what else it fires itself.
  *
  * The clauses are instructions that user space emits (crates/d/src/kernel) and puts in place of
  * `clauses`, the last function of this object. What loops, or handles maps and strings, is a
@@ -182,15 +183,50 @@ static __always_inline int fail(struct machine *m, u32 fault, u64 address)
 #define WORK(kind, m) ((kind *)(m)->work)
 #define MACHINE(with) (*(struct machine **)(with))
 
+#ifdef DETAILS
+#define ROWS(name, key_type, value_type)              \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_HASH);      \
+		__uint(map_flags, BPF_F_NO_PREALLOC); \
+		__uint(max_entries, 1);               \
+		__type(key, key_type);                \
+		__type(value, value_type);            \
+	} name SEC(".maps")
+
+static __always_inline void lose(void)
+{
+	count(&counters.lost_cgroups);
+}
+
+#include "cgroup_membership.bpf.h"
+#endif
+
+/* Probes fire in any process, or in those of the selected control groups. */
+static __always_inline bool is_meant(struct task_struct *task)
+{
+#ifdef DETAILS
+	return !knobs.by_cgroup || is_in_cgroup(task);
+#else
+	return true;
+#endif
+}
+
 #include "d_facts.bpf.h"
 #include "d_keys.bpf.h"
 #include "d_variables.bpf.h"
 #include "d_aggregations.bpf.h"
 #include "d_strings.bpf.h"
 #include "d_functions.bpf.h"
+#include "d_memory.bpf.h"
 #include "d_events.bpf.h"
 #include "d_probes.bpf.h"
 #include "d_points.bpf.h"
+#include "d_sched.bpf.h"
+#ifdef DETAILS
+#include "d_files.bpf.h"
+#include "d_io.bpf.h"
+#include "d_stacks.bpf.h"
+#endif
 
 /* Its instructions are put here by user space: the last function, so that it can be of any length.
  */

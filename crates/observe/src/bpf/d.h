@@ -19,7 +19,8 @@
 #define MOST_LEVELS   3
 #define LITERALS_MOST 65536
 #define AGGREGATIONS  1024
-#define PSARGS_MOST   256  /* of the line of a command, its end included */
+#define PSARGS_MOST   256 /* of the line of a command, its end included */
+#define GIVEN_TEXTS   10
 #define CALL_NUMBERS  1024 /* of the 32-bit kind from 512 on */
 
 /* Facts by number. Those up to ERRNO are there from the start of a firing, the others on demand. */
@@ -40,6 +41,9 @@ enum fact {
 	/* Of the other thread that a firing is about. */
 	FACT_OTHER_PID,
 	FACT_OTHER_TID,
+	/* Of the device that a block request is for. */
+	FACT_DEV_MAJOR,
+	FACT_DEV_MINOR,
 	/* Strings: address and length. */
 	FACT_EXECNAME = 32,
 	FACT_PROBEPROV = 34,
@@ -48,6 +52,19 @@ enum fact {
 	FACT_PROBENAME = 40,
 	FACT_OTHER_NAME = 42,
 	FACT_PSARGS = 44,
+	FACT_DEV_NAME = 46,
+	FACT_DEV_PATH = 48,
+};
+
+/* A block request has these facts in place of arguments. */
+enum io_fact {
+	IO_FLAGS = 3,
+	IO_BYTES = 4,
+	IO_SECTOR = 5,
+	IO_LEFT = 6,
+	IO_ERROR = 7,
+	IO_DEVICE = 8,
+	IO_INODE = 9,
 };
 
 /* Points that probes are at, by number: as points.rs has them. */
@@ -60,6 +77,13 @@ enum point {
 	POINT_EXIT,
 	POINT_LWP_EXIT,
 	POINT_SIGNAL_SEND,
+	POINT_ON_CPU,
+	POINT_OFF_CPU,
+	POINT_SLEEP,
+	POINT_PREEMPT,
+	POINT_WAKEUP,
+	POINT_IO_START,
+	POINT_IO_DONE,
 	POINTS
 };
 
@@ -139,6 +163,12 @@ struct machine {
 	char other_name[16];
 	char psargs[PSARGS_MOST];
 	u64 work[8]; /* of a loop: nothing that a verifier follows from turn to turn */
+	/* What strtok() has left of its text. */
+	u64 token;
+	u64 token_length;
+	u64 task;     /* that the firing is about */
+	u64 is_other; /* it is not the current one */
+	char device[40];
 };
 /* As layout.rs of crates/d/src/kernel has them. */
 _Static_assert(__builtin_offsetof(struct machine, literals) == 56, "literals");
@@ -165,18 +195,20 @@ struct d_counters {
 	u64 nested; /* firings in interrupts of interrupts */
 	u64 faults[16];
 	s64 variable_bytes;
+	u64 lost_cgroups;  /* made anew, and not followed */
+	u64 lost_requests; /* of the block layer: too many at a time */
 };
 
 /* What a firing by user space is given. */
 struct given {
 	u8 present[FACTS];
 	u64 facts[FACTS];
-	char texts[8][64]; /* of the strings, by (fact - 32) / 2 */
+	char texts[GIVEN_TEXTS][64]; /* of the strings, by (fact - 32) / 2 */
 };
 
 /* How a program is run. */
 struct d_knobs {
-	u32 pad;
+	u32 by_cgroup; /* probes fire in selected control groups only */
 	u32 strsize;
 	u32 error_probe;
 	u32 large_key; /* bytes of a key in the maps of large ones */

@@ -7,8 +7,10 @@
 
 mod calls;
 mod events;
+mod explain;
 mod given;
 mod load;
+mod names;
 mod place;
 mod points;
 mod rows;
@@ -31,6 +33,7 @@ use super::object::map;
 use super::refusal::refusal;
 use super::sampler::{attach_event, online};
 pub use calls::probes;
+pub use explain::{Explanation, MapFacts, ProbeFacts, ProgramFacts};
 pub use load::LoadError;
 pub use watch::{Console, Finished, Watch};
 
@@ -52,6 +55,11 @@ pub struct Kernel<'f> {
     ticks: Vec<(u32, Duration)>,
     /// Timers of each CPU.
     profiles: Vec<(u32, Duration)>,
+    names: Rc<names::MachineNames>,
+    /// Instructions of each clause.
+    clause_lengths: Vec<usize>,
+    /// The clauses of each probe.
+    clauses_of: Vec<Vec<u16>>,
 }
 
 /// The program that they run.
@@ -163,13 +171,13 @@ impl Engine for Kernel<'_> {
                 None => self.rows.unread += 1,
             }
         };
-        if let (None, Output::Event(event)) = (self.exit, &output) {
-            let exits = event
-                .records
-                .iter()
+        if let Output::Event(event) = &output {
+            let mut records = event.records.iter().rev();
+            let exits = records
                 .find(|(number, _)| self.form.records[usize::from(*number)].action == Action::Exit);
             let status = exits.map(|(_, values)| values.first().map_or(0, Value::integer));
-            self.exit = status.map(|status| status as i32);
+            // Of several, the last counts.
+            self.exit = status.map(|status| status as i32).or(self.exit);
         }
         Some(output)
     }

@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* Facts of a firing that are found when they are first asked for. */
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* The kernel's ids are structs of a word. */
+struct id_of_kernel {
+	u32 val;
+};
+
+struct cred {
+	struct id_of_kernel uid;
+	struct id_of_kernel gid;
+};
+
+struct task_struct___owned {
+	struct cred *cred;
+};
+
+#pragma clang attribute pop
+
 static const struct on_cpu no_time;
 
 /* Nanoseconds that the current thread has been on a CPU, from some beginning on. */
@@ -37,6 +55,9 @@ static __always_inline void psargs(struct machine *m, struct task_struct *task)
 
 	if (!start || length > PSARGS_MOST)
 		length = start ? PSARGS_MOST : 0;
+	/* The memory at hand is the current process's. */
+	if (m->is_other)
+		length = 0;
 	if (length && bpf_probe_read_user(m->psargs, length, (void *)start))
 		length = 0;
 	/* The end of the last word is none. */
@@ -49,7 +70,7 @@ static __always_inline void psargs(struct machine *m, struct task_struct *task)
 			m->psargs[i] = ' ';
 	}
 	if (!length) {
-		struct task_struct *leader = UNTRUSTED(struct task_struct, task)->group_leader;
+		struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 		long got = bpf_probe_read_kernel_str(
 			m->psargs, sizeof(m->execname),
 			(char *)leader + bpf_core_field_offset(struct task_struct, comm));
@@ -63,21 +84,26 @@ static __always_inline void psargs(struct machine *m, struct task_struct *task)
 
 __noinline int d_fact(struct machine *m, u64 fact)
 {
-	struct task_struct *task = bpf_get_current_task_btf(), *leader;
+	struct task_struct *task, *leader;
 	u64 value = 0;
 	long got;
 
 	if (!m || fact >= FACTS - 1)
 		return 0;
+	task = (void *)m->task;
 	switch (fact) {
 	case FACT_PPID:
 		value = tgid_of(BPF_CORE_READ(task, real_parent));
 		break;
 	case FACT_UID:
-		value = (u32)bpf_get_current_uid_gid();
+		value = m->is_other
+				? BPF_CORE_READ((struct task_struct___owned *)task, cred, uid.val)
+				: (u32)bpf_get_current_uid_gid();
 		break;
 	case FACT_GID:
-		value = bpf_get_current_uid_gid() >> 32;
+		value = m->is_other
+				? BPF_CORE_READ((struct task_struct___owned *)task, cred, gid.val)
+				: bpf_get_current_uid_gid() >> 32;
 		break;
 	case FACT_CPU:
 		value = bpf_get_smp_processor_id();
@@ -86,7 +112,9 @@ __noinline int d_fact(struct machine *m, u64 fact)
 		value = bpf_ktime_get_ns();
 		break;
 	case FACT_VTIMESTAMP:
-		value = vtimestamp_of(task);
+		/* Of a thread that comes back, the kernel has it. */
+		value = m->is_other ? BPF_CORE_READ(task, se.sum_exec_runtime)
+				    : vtimestamp_of(bpf_get_current_task_btf());
 		break;
 	case FACT_WALLTIMESTAMP:
 		value = bpf_ktime_get_ns() + knobs.wall_offset_ns;
@@ -99,7 +127,7 @@ __noinline int d_fact(struct machine *m, u64 fact)
 		break;
 	}
 	case FACT_EXECNAME:
-		leader = UNTRUSTED(struct task_struct, task)->group_leader;
+		leader = BPF_CORE_READ(task, group_leader);
 		got = bpf_probe_read_kernel_str(
 			m->execname, sizeof(m->execname),
 			(char *)leader + bpf_core_field_offset(struct task_struct, comm));
@@ -160,9 +188,13 @@ static long ascend(u32 turn, void *with)
 }
 
 /* progenyof(): whether the process is this one, or descends from it. */
-__noinline int d_progenyof(u64 from)
+__noinline int d_progenyof(struct machine *m, u64 from)
 {
-	struct descent d = {.task = (void *)bpf_get_current_task(), .from = from};
+	struct descent d = {.from = from};
+
+	if (!m)
+		return 0;
+	d.task = (void *)m->task;
 
 	bpf_loop(1024, ascend, &d, 0);
 	return d.holds;

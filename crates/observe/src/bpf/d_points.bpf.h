@@ -30,6 +30,7 @@ struct {
  * none. */
 struct about {
 	struct task_struct *other;
+	struct task_struct *subject; /* whose firing it is, if not the current thread's */
 	u64 args[3];
 };
 
@@ -49,15 +50,35 @@ static __always_inline void note_other(struct machine *m, struct task_struct *ot
 	m->present[FACT_OTHER_NAME] = 1;
 }
 
+/* The firing is about a thread that is not the current one. */
+static __always_inline void note_subject(struct machine *m, struct task_struct *task)
+{
+	m->facts[FACT_PID] = tgid_of(task);
+	m->facts[FACT_TID] = pid_of(task);
+	m->task = (u64)task;
+	/* Read again, it is a number. */
+	barrier();
+	m->facts[FACT_THREAD_START] = BPF_CORE_READ(task, start_time) ^ m->task;
+	m->facts[FACT_ERRNO] = 0;
+	m->is_other = 1;
+}
+
 static __always_inline void fire_point(u32 number, const struct about *about)
 {
+	struct task_struct *subject = about->subject;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe *probe;
 	struct machine *m;
 	u32 *level;
 
-	if (!number || exited || task->tgid == own_tgid)
+	if (!number || exited)
 		return;
+	if (subject) {
+		if (BPF_CORE_READ(subject, tgid) == own_tgid || !is_meant(subject))
+			return;
+	} else if (task->tgid == own_tgid || !is_meant(task)) {
+		return;
+	}
 	probe = bpf_map_lookup_elem(&probes, &number);
 	level = level_of_cpu();
 	if (!probe || !level)
@@ -65,7 +86,10 @@ static __always_inline void fire_point(u32 number, const struct about *about)
 	m = enter(level);
 	if (!m)
 		return;
-	note_thread(m, task);
+	if (subject)
+		note_subject(m, subject);
+	else
+		note_thread(m, task);
 	_Pragma("unroll") for (int i = 0; i < 10; i++) m->facts[i] = i < 3 ? about->args[i] : 0;
 	if (about->other)
 		note_other(m, about->other);

@@ -11,6 +11,7 @@ static __always_inline int run_clause(struct machine *m, u32 clause)
 	m->address = 0;
 	m->records = 0;
 	m->exits = 0;
+	m->token_length = 0;
 	m->event_length = sizeof(struct event_head);
 	outcome = clauses(m);
 	if (outcome == OUTCOME_FAULT || outcome == OUTCOME_FULL)
@@ -146,6 +147,8 @@ static __always_inline void note_thread(struct machine *m, struct task_struct *t
 	/* Threads outside iotomy's namespace have the number 0 all. */
 	m->facts[FACT_THREAD_START] = task->start_time ^ bpf_get_current_task();
 	m->facts[FACT_ERRNO] = 0;
+	m->task = (u64)task;
+	m->is_other = 0;
 }
 
 /* The probe of a call: 0 is none. */
@@ -193,7 +196,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (exited || task->tgid == own_tgid || is_held(task, id))
 		return 0;
 	number = probe_of_call(task, id, 0);
-	if (!number)
+	if (!number || !is_meant(task))
 		return 0;
 	probe = bpf_map_lookup_elem(&probes, &number);
 	level = level_of_cpu();
@@ -235,7 +238,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (exited || task->tgid == own_tgid || is_held(task, regs->orig_ax))
 		return 0;
 	number = probe_of_call(task, (int)regs->orig_ax, 16);
-	if (!number)
+	if (!number || !is_meant(task))
 		return 0;
 	probe = bpf_map_lookup_elem(&probes, &number);
 	level = level_of_cpu();
@@ -319,8 +322,8 @@ int fire_probe(struct fire_args *args)
 	if (facts) {
 		__builtin_memcpy(m->present, facts->present, sizeof(m->present));
 		__builtin_memcpy(m->facts, facts->facts, sizeof(m->facts));
-		_Pragma("unroll") for (u32 i = 0; i < 8; i++) m->facts[FACT_EXECNAME + 2 * i] =
-			(u64)&facts->texts[i];
+		_Pragma("unroll") for (u32 i = 0; i < GIVEN_TEXTS; i++)
+			m->facts[FACT_EXECNAME + 2 * i] = (u64)&facts->texts[i];
 	}
 	fire_at(m, number, probe);
 	leave(level);

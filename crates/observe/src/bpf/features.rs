@@ -154,7 +154,7 @@ pub static FEATURES: [Feature; 23] = [
     Feature {
         name: "tracepoints of control groups",
         parts: &[Program("cgroup_")],
-        used_by: "trace --cgroup",
+        used_by: "trace --cgroup, d --cgroup",
         without: "processes that move into a selected control group are found with the next exec",
         lost: "processes that move into a selected control group, until they execute a program",
     },

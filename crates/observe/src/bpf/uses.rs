@@ -6,7 +6,7 @@ use super::embedded::{Embedded, embedded};
 use super::loading::Parts;
 use super::refuse::helper_calls;
 
-static OBJECTS: [Embedded; 9] = [
+static OBJECTS: [Embedded; 10] = [
     embedded!("shared"),
     embedded!("trace"),
     embedded!("trace_details"),
@@ -16,6 +16,7 @@ static OBJECTS: [Embedded; 9] = [
     embedded!("wakeups"),
     embedded!("running"),
     embedded!("d"),
+    embedded!("d_details"),
 ];
 
 /// Each object with what it uses, as `IOTOMY_REFUSE` names it: the sections of its programs, the types of its maps,

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::parse::{self, Stored};
 use super::{OutputFile, RecordError, StoreError};
-use crate::{Anatomy, CopyRun, Limits, Machine, Race, Sweep, Trace};
+use crate::{Anatomy, CopyRun, DRun, Limits, Machine, Race, Sweep, Trace};
 
 /// The kinds of records, as their schemas name them.
-pub const KINDS: [&str; 6] = ["trace", "anatomy", "race", "copy", "limits", "sweep"];
+pub const KINDS: [&str; 7] = ["trace", "anatomy", "race", "copy", "limits", "sweep", "d"];
 
 /// A record of any kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,8 @@ pub enum Record {
     Sweep(Box<Sweep>),
     /// `iotomy.anatomy/1`.
     Anatomy(Box<Anatomy>),
+    /// `iotomy.d/1`.
+    D(Box<DRun>),
 }
 
 impl Record {
@@ -39,6 +41,7 @@ impl Record {
             Self::Limits(limits) => RecordRef::Limits(limits),
             Self::Sweep(sweep) => RecordRef::Sweep(sweep),
             Self::Anatomy(anatomy) => RecordRef::Anatomy(anatomy),
+            Self::D(run) => RecordRef::D(run),
         }
     }
 }
@@ -58,6 +61,8 @@ pub enum RecordRef<'a> {
     Sweep(&'a Sweep),
     /// `iotomy.anatomy/1`.
     Anatomy(&'a Anatomy),
+    /// `iotomy.d/1`.
+    D(&'a DRun),
 }
 
 impl<'a> RecordRef<'a> {
@@ -70,6 +75,7 @@ impl<'a> RecordRef<'a> {
             Self::Limits(_) => Limits::SCHEMA,
             Self::Sweep(_) => Sweep::SCHEMA,
             Self::Anatomy(_) => Anatomy::SCHEMA,
+            Self::D(_) => DRun::SCHEMA,
         }
     }
 
@@ -85,6 +91,7 @@ impl<'a> RecordRef<'a> {
             Self::Limits(one) => parse::line(one),
             Self::Sweep(one) => parse::line(one),
             Self::Anatomy(one) => parse::line(one),
+            Self::D(one) => parse::line(one),
         }
     }
 
@@ -97,6 +104,7 @@ impl<'a> RecordRef<'a> {
             Self::Limits(limits) => &limits.started,
             Self::Sweep(sweep) => &sweep.started,
             Self::Anatomy(anatomy) => &anatomy.started,
+            Self::D(run) => &run.started,
         }
     }
 
@@ -109,6 +117,7 @@ impl<'a> RecordRef<'a> {
             Self::Limits(limits) => &limits.machine,
             Self::Sweep(sweep) => &sweep.machine,
             Self::Anatomy(anatomy) => &anatomy.trace.machine,
+            Self::D(run) => &run.machine,
         }
     }
 
@@ -135,6 +144,7 @@ impl<'a> RecordRef<'a> {
             Self::Limits(limits) => parse::write_checked(limits, to),
             Self::Sweep(sweep) => parse::write_checked(sweep, to),
             Self::Anatomy(anatomy) => parse::write_checked(anatomy, to),
+            Self::D(run) => parse::write_checked(run, to),
         }
     }
 
@@ -158,6 +168,7 @@ impl<'a> RecordRef<'a> {
             Self::Limits(limits) => save(limits, to),
             Self::Sweep(sweep) => save(sweep, to),
             Self::Anatomy(anatomy) => save(anatomy, to),
+            Self::D(run) => save(run, to),
         }
     }
 }
@@ -180,6 +191,7 @@ mod tests {
             CopyRun::SCHEMA,
             Limits::SCHEMA,
             Sweep::SCHEMA,
+            DRun::SCHEMA,
         ];
         assert_eq!(schemas.map(|schema| parse::kind(schema).unwrap()), KINDS);
     }

@@ -96,7 +96,7 @@ pub enum RecordError {
     },
     /// It is of a kind that no reader of records accepts.
     #[error(
-        "it is {found}, not a record that trace, anatomy, race, copy, limits or lab run write \
+        "it is {found}, not a record that trace, anatomy, race, copy, limits, lab run or d write \
          with --json"
     )]
     UnknownKind {

@@ -216,6 +216,7 @@ pub(super) fn check_schema<R: Stored>(found: &str) -> Result<(), RecordError> {
             return Err(RecordError::OtherVersion { found: quoted(found), known: R::SCHEMA });
         }
         Some("anatomy") => "an anatomy".to_string(),
+        Some("d") => "a D".to_string(),
         Some(kind) if super::KINDS.contains(&kind) => format!("a {kind}"),
         _ => "an unknown".to_string(),
     };

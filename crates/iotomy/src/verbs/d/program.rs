@@ -6,8 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use iotomy_d::form::Form;
-use iotomy_d::{Macros, Problem, Scope, compile_with_options};
+use iotomy_d::{Macros, Options, Problem, Scope, compile_with_options};
 
+use super::constants::constants;
 use crate::errors::InText;
 
 /// The largest script.
@@ -76,8 +77,15 @@ impl Program {
         }
         let mut arguments = vec![self.name.clone()];
         arguments.extend(self.arguments.iter().cloned());
-        let macros = Macros { arguments, target: target.map(i64::from), own: own() };
-        let scope = Scope { variables: &[], constants: &[], aggregations: &[] };
+        let is_default = |(name, value): &(String, Option<String>)| {
+            name == "defaultargs" && Options::is_on(value.as_deref())
+        };
+        let defaults = options.iter().rev().find(|(name, _)| name == "defaultargs");
+        let defaults = defaults.is_some_and(is_default);
+        let target = target.map(i64::from);
+        let macros = Macros { arguments, defaults, target, own: own() };
+        let constants = constants();
+        let scope = Scope { variables: &[], constants: &constants, aggregations: &[] };
         compile_with_options(&self.text, scope, &macros, options).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(|problem| self.shown(problem)).collect();
             InText(all.join("\n")).into()

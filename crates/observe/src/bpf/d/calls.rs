@@ -53,11 +53,13 @@ impl Known {
 
     /// Whether a clause is for it. Other names are for patterns that name them as they are.
     pub(super) fn is_of(&self, form: &Form, clause: usize) -> bool {
-        let patterns = &form.clauses[clause].probes;
-        patterns.iter().any(|pattern| {
-            let by_alias = |one: &Probe| pattern.function() == one.function && pattern.matches(one);
-            pattern.matches(&self.probe) || self.aliases.iter().any(by_alias)
-        })
+        form.clauses[clause].probes.iter().any(|pattern| self.is_named_by(pattern))
+    }
+
+    /// Whether a description is of it.
+    fn is_named_by(&self, pattern: &ProbePattern) -> bool {
+        let by_alias = |one: &Probe| pattern.function() == one.function && pattern.matches(one);
+        pattern.matches(&self.probe) || self.aliases.iter().any(by_alias)
     }
 }
 
@@ -65,6 +67,8 @@ impl Known {
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     pub(super) probes: Vec<Known>,
+    /// How many there are, those not wanted included.
+    pub(super) known: u32,
     /// By the number of a call: the probe of its entry, and of its return in the upper half, as
     /// places in `probes` and one.
     pub(super) calls: Vec<u32>,
@@ -131,11 +135,12 @@ impl Machine {
 
     /// The place and one of a probe; 0: it is not wanted.
     fn add(&mut self, mut known: Known, is_named: &dyn Fn(&Known) -> bool) -> u32 {
+        // Behind those of the language; those that are not wanted count, so that an id is always the same probe's.
+        known.probe.id = self.known + 4;
+        self.known += 1;
         if !is_named(&known) {
             return 0;
         }
-        // Behind those of the language.
-        known.probe.id = self.probes.len() as u32 + 4;
         self.probes.push(known);
         self.probes.len() as u32
     }
@@ -167,10 +172,7 @@ impl Machine {
         for clause in &form.clauses {
             for pattern in &clause.probes {
                 let language = ["BEGIN", "END", "ERROR"].map(Probe::of_language);
-                let matches = |known: &Known| {
-                    pattern.matches(&known.probe)
-                        || known.aliases.iter().any(|one| pattern.matches(one))
-                };
+                let matches = |known: &Known| known.is_named_by(pattern);
                 if !language.iter().any(|one| pattern.matches(one))
                     && !self.probes.iter().any(matches)
                 {
@@ -208,15 +210,33 @@ impl Unmatched {
             _ if pattern.name().starts_with("profile-") => {
                 format!("the shortest interval is {} µs", SHORTEST_PROFILE.as_micros())
             }
+            _ if without(pattern).is_some() => without(pattern).unwrap_or_default().to_owned(),
             _ if !points.is_empty() => match nearest(pattern.name(), points.iter().copied()) {
                 Some(near) if near != pattern.name() => format!("did you mean `{near}`?"),
                 _ => format!("the probes of {} are {}", pattern.provider(), points.join(", ")),
             },
-            _ => "the probes here are syscall's, proc's, tick-, profile-, BEGIN, END and ERROR"
+            _ => "the probes here are those of syscall, proc, sched, io, tick-, profile-, BEGIN, END and ERROR"
                 .to_owned(),
         };
         Self { description: pattern.to_string(), place: pattern.place(), advice }
     }
+}
+
+/// What there is in place of a probe that Linux does not tell of.
+fn without(pattern: &ProbePattern) -> Option<&'static str> {
+    Some(match (pattern.provider(), pattern.name()) {
+        ("io", "wait-start" | "wait-done") => {
+            "Linux does not tell which request a thread waits for; take sched:::sleep and sched:::on-cpu"
+        }
+        ("sched", "enqueue") => "take sched:::wakeup",
+        ("sched", "dequeue" | "remain-cpu" | "surrender" | "tick" | "change-pri") => {
+            "take sched:::on-cpu, off-cpu, sleep, preempt or wakeup"
+        }
+        ("proc", "exec" | "exec-failure") => "take syscall::exec*:entry and :return",
+        ("proc", "signal-handle" | "signal-clear" | "signal-discard") => "take proc:::signal-send",
+        ("vminfo" | "sysinfo", _) => "iotomy trace and iotomy anatomy count page faults",
+        _ => return None,
+    })
 }
 
 /// The probe of a call's entry or return.

@@ -1,7 +1,7 @@
 //! Events of the ring as the program's output.
 
 use iotomy_d::Probe;
-use iotomy_d::form::{Fault, Form};
+use iotomy_d::form::{Action, Fault, Form};
 use iotomy_d::machine::{ErrorEvent, Event, Output, Value};
 use iotomy_d::types::Type;
 
@@ -20,6 +20,13 @@ impl Bytes<'_> {
     /// A word.
     pub(super) fn word(&mut self) -> Option<u64> {
         self.number(8)
+    }
+
+    /// So many bytes, and those up to the next word.
+    fn memory(&mut self, length: usize) -> Option<Vec<u8>> {
+        let memory = self.0.get(..length)?.to_vec();
+        self.0 = self.0.get(length.next_multiple_of(8)..)?;
+        Some(memory)
     }
 
     /// A string, as keys and records have it.
@@ -56,6 +63,10 @@ pub(super) fn output(form: &Form, probes: &[Probe], bytes: &[u8]) -> Option<Outp
     for _ in 0..count {
         let number = bytes.word()? as u16;
         let record = form.records.get(usize::from(number))?;
+        if let Action::TraceMemory(length) = record.action {
+            records.push((number, vec![Value::Memory(bytes.memory(usize::from(length))?)]));
+            continue;
+        }
         let values: Option<Vec<Value>> =
             record.values.iter().map(|of| value(&mut bytes, *of)).collect();
         records.push((number, values?));
@@ -67,6 +78,15 @@ pub(super) fn output(form: &Form, probes: &[Probe], bytes: &[u8]) -> Option<Outp
 pub(super) fn value(bytes: &mut Bytes<'_>, of: Type) -> Option<Value> {
     match of {
         Type::String => bytes.text().map(Value::Text),
+        Type::Stack { .. } => {
+            let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+            let mut frames: Vec<u64> = bytes.text()?.chunks_exact(8).map(word).collect();
+            // A walk along frame pointers may end with nothing.
+            while frames.len() > 1 && frames.last() == Some(&0) {
+                frames.pop();
+            }
+            Some(Value::Stack(frames))
+        }
         _ => bytes.word().map(Value::Integer),
     }
 }

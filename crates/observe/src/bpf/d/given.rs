@@ -4,7 +4,7 @@ use iotomy_d::kernel::layout::fact;
 use iotomy_d::machine::{Firing, Value};
 
 const FACTS: usize = 64;
-const TEXTS: usize = 8;
+const TEXTS: usize = 10;
 const TEXT_BYTES: usize = 64;
 
 /// The facts that the kernel has of the probe itself.
@@ -34,6 +34,10 @@ pub(super) fn wire(firing: &Firing) -> Result<Vec<u8>, String> {
         let by_number =
             |number: u8| firing.facts.get(&name.replace("args[]", &format!("args[{number}]")));
         let value = firing.facts.get(name).or_else(|| by_number(0)).or_else(|| by_number(1));
+        if number < usize::from(fact::PID) && value.is_none() {
+            // The argument in whose place it is.
+            continue;
+        }
         if number < usize::from(fact::FIRST_STRING) {
             words[number] = value.map_or(0, Value::integer);
             continue;

@@ -10,8 +10,10 @@ use iotomy_d::kernel::{Emitted, KernelError, layout};
 use iotomy_d::machine::Aggregations;
 use iotomy_d::types::Type;
 use iotomy_d::{Probe, Problem};
+use iotomy_host::Cgroup;
 use libbpf_rs::{MapCore, MapFlags, Object, OpenMapMut, OpenObject, RingBuffer, RingBufferBuilder};
 
+use super::super::cgroups;
 use super::super::embedded::{Embedded, Unpacked, embedded};
 use super::super::features::feature;
 use super::super::loading::{FORGETS, Purpose, load};
@@ -26,6 +28,9 @@ use super::watch::MOST_AT_ONCE;
 use super::{Kernel, PROFILE, rows};
 
 static OBJECT: Embedded = embedded!("d");
+
+/// The same with what few programs need.
+static DETAILS: Embedded = embedded!("d_details");
 
 const PURPOSE: Purpose = Purpose {
     attempt: "load the D program",
@@ -76,15 +81,16 @@ impl<'f> Kernel<'f> {
     /// What the program has that the kernel's side has not, or the kernel's error.
     pub fn load(form: &'f Form, probes: &[Probe]) -> Result<Self, LoadError> {
         let probes = probes.iter().cloned().map(Known::plain).collect();
-        Self::load_for(form, Machine { probes, ..Machine::default() })
+        Self::load_for(form, Machine { probes, ..Machine::default() }, &[])
     }
 
-    /// Loads a program for the probes of this machine. Nothing fires yet.
+    /// Loads a program for the probes of this machine, which fire in processes of these control groups, or in
+    /// all without one. Nothing fires yet.
     ///
     /// # Errors
     /// As [`Kernel::load`], or a description that no probe matches.
-    pub fn for_machine(form: &'f Form) -> Result<Self, LoadError> {
-        Self::load_for(form, Machine::of(form).map_err(LoadError::NoProbe)?)
+    pub fn for_machine(form: &'f Form, cgroups: &[Cgroup]) -> Result<Self, LoadError> {
+        Self::load_for(form, Machine::of(form).map_err(LoadError::NoProbe)?, cgroups)
     }
 
     /// Whether a program could be loaded for this machine, as far as that can be said without privilege.
@@ -92,11 +98,11 @@ impl<'f> Kernel<'f> {
     /// # Errors
     /// As [`Kernel::load`], or a description that no probe matches.
     pub fn check(form: &Form) -> Result<(), LoadError> {
-        Compiled::of(form, Machine::of(form).map_err(LoadError::NoProbe)?).map(drop)
+        Compiled::of(form, Machine::of(form).map_err(LoadError::NoProbe)?, &[]).map(drop)
     }
 
-    fn load_for(form: &'f Form, machine: Machine) -> Result<Self, LoadError> {
-        let compiled = Compiled::of(form, machine)?;
+    fn load_for(form: &'f Form, machine: Machine, cgroups: &[Cgroup]) -> Result<Self, LoadError> {
+        let compiled = Compiled::of(form, machine, cgroups)?;
         let load = |without: &Without| Self::load_compiled(form, &compiled, without);
         load_without(load).map(|(loaded, _)| loaded).map_err(LoadError::Refused)
     }
@@ -106,7 +112,7 @@ impl<'f> Kernel<'f> {
         compiled: &Compiled,
         without: &Without,
     ) -> Result<Self, Refused> {
-        let Compiled { all, unpacked, emitted, sets, machine } = compiled;
+        let Compiled { all, unpacked, emitted, sets, machine, cgroups } = compiled;
         // What machines count from one on.
         let first = OF_LANGUAGE.len() as u32;
         let moved = |number: u32| if number == 0 { 0 } else { number + first };
@@ -123,8 +129,10 @@ impl<'f> Kernel<'f> {
             attached.extend(is_needed.then_some(name));
         }
         for (point, _) in POINTS.iter().zip(&points).filter(|(_, number)| **number != 0) {
-            if !attached.contains(&point.program) {
-                attached.push(point.program);
+            for program in point.programs {
+                if !attached.contains(program) {
+                    attached.push(program);
+                }
             }
         }
         let timers = |all: &[(usize, Duration)]| {
@@ -136,9 +144,13 @@ impl<'f> Kernel<'f> {
         };
         let probes: Vec<Probe> = all.iter().map(|one| one.probe.clone()).collect();
         let mut open = unpacked.open()?;
-        let sizes = Sizes { form, emitted, probes: probes.len(), sets, points: &points };
+        let probes_of = probes.len();
+        let sizes = Sizes { form, emitted, probes: probes_of, sets, points: &points, cgroups };
         if without.lacks(feature("task storage")) {
             attached.push(FORGETS);
+        }
+        if !cgroups.is_empty() && !without.lacks(feature("tracepoints of control groups")) {
+            attached.push("cgroup_mkdir");
         }
         let mut loaded = attached.clone();
         loaded.extend((!profiles.is_empty()).then_some(PROFILE));
@@ -146,6 +158,13 @@ impl<'f> Kernel<'f> {
         let object = load(open, &PURPOSE, without)?;
         fill(&object, emitted, &probes, sets).map_err(refused("fill the BPF maps"))?;
         fill_calls(&object, &calls).map_err(refused("fill the BPF maps"))?;
+        if !cgroups.is_empty() {
+            let one = 1_u32.to_ne_bytes();
+            cgroups::select(cgroups, |table, key| {
+                let put = map(&object, table).update(key, &one, MapFlags::ANY);
+                put.map_err(|error| refusal("select control groups", &error))
+            })?;
+        }
         let queue = Rc::new(RefCell::new(VecDeque::new()));
         let ring = ring_of(&object, &queue).map_err(refused("map the BPF ring buffer"))?;
         let kernel = Self {
@@ -161,6 +180,9 @@ impl<'f> Kernel<'f> {
             attached,
             ticks,
             profiles,
+            names: Rc::default(),
+            clause_lengths: emitted.clauses.clone(),
+            clauses_of: sets.of.iter().map(|set| sets.all[usize::from(*set)].clone()).collect(),
         };
         kernel.find_self().map_err(refused("find this process"))?;
         Ok(kernel)
@@ -177,22 +199,38 @@ struct Compiled {
     emitted: Emitted,
     sets: Sets,
     machine: Machine,
+    cgroups: Vec<Cgroup>,
 }
 
 impl Compiled {
-    fn of(form: &Form, mut machine: Machine) -> Result<Self, LoadError> {
+    fn of(form: &Form, mut machine: Machine, cgroups: &[Cgroup]) -> Result<Self, LoadError> {
         let mut all = vec![Known::plain(Probe::default())];
         all.extend(OF_LANGUAGE.map(Probe::of_language).map(Known::plain));
         all.append(&mut machine.probes);
-        let mut unpacked = OBJECT.unpack().map_err(LoadError::Refused)?;
-        let text = Text::of(&unpacked.bytes);
-        let text =
-            text.ok_or(LoadError::Refused("the BPF object has no place for it".to_owned()))?;
-        let emitted = text.with_functions(|functions| form.emit(functions))?;
-        unpacked.bytes = text.with(&emitted.instructions);
+        let mut points = POINTS.iter().zip(&machine.points);
+        let is_detail =
+            !cgroups.is_empty() || points.any(|(point, number)| point.is_detail && *number != 0);
+        let (unpacked, emitted) = match is_detail {
+            true => emitted_into(&DETAILS, form)?,
+            false => match emitted_into(&OBJECT, form) {
+                // A function that few programs call.
+                Err(LoadError::Program(KernelError::Lacks(_))) => emitted_into(&DETAILS, form)?,
+                emitted => emitted?,
+            },
+        };
         let sets = Sets::of(form, &all)?;
-        Ok(Self { all, unpacked, emitted, sets, machine })
+        Ok(Self { all, unpacked, emitted, sets, machine, cgroups: cgroups.to_vec() })
     }
+}
+
+/// An object with the program as instructions in it.
+fn emitted_into(object: &Embedded, form: &Form) -> Result<(Unpacked, Emitted), LoadError> {
+    let mut unpacked = object.unpack().map_err(LoadError::Refused)?;
+    let text = Text::of(&unpacked.bytes);
+    let text = text.ok_or(LoadError::Refused("the BPF object has no place for it".to_owned()))?;
+    let emitted = text.with_functions(|functions| form.emit(functions))?;
+    unpacked.bytes = text.with(&emitted.instructions);
+    Ok((unpacked, emitted))
 }
 
 /// The ring of events, which puts what it has into a queue.
@@ -249,6 +287,7 @@ struct Sizes<'s> {
     probes: usize,
     sets: &'s Sets,
     points: &'s [u32],
+    cgroups: &'s [Cgroup],
 }
 
 fn prepare(
@@ -256,7 +295,7 @@ fn prepare(
     sizes: &Sizes<'_>,
     loaded: &[&str],
 ) -> Result<(), libbpf_rs::Error> {
-    let Sizes { form, emitted, probes, sets, points } = sizes;
+    let Sizes { form, emitted, probes, sets, points, cgroups } = sizes;
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let is_run = matches!(&*name, "fire_probe" | "find_self");
@@ -311,22 +350,34 @@ fn prepare(
                 let bytes = form.options.bufsize.clamp(4096, 1 << 30).next_power_of_two();
                 map.set_max_entries(bytes as u32)?;
             }
-            ".rodata.knobs" => set_knobs(&mut map, form, large, points),
-            _ => {}
+            ".rodata.knobs" => set_knobs(&mut map, form, large, points, !cgroups.is_empty()),
+            table => {
+                if let Some(rows) = cgroups::rows(table, cgroups) {
+                    map.set_max_entries(rows.max(1) as u32)?;
+                }
+            }
         }
     }
     Ok(())
 }
 
 /// `struct d_knobs` of `d.h`.
-fn set_knobs(map: &mut OpenMapMut<'_>, form: &Form, large_key: u32, points: &[u32]) {
+fn set_knobs(
+    map: &mut OpenMapMut<'_>,
+    form: &Form,
+    large_key: u32,
+    points: &[u32],
+    by_cgroup: bool,
+) {
     let options = &form.options;
-    let words = [0, options.strsize, ERROR, large_key];
+    let words = [u32::from(by_cgroup), options.strsize, ERROR, large_key];
     let mut wire = words.map(u32::to_ne_bytes).concat();
     let sizes = [options.aggsize, options.dynvarsize, options.bufsize, wall_offset()];
     wire.extend(sizes.iter().flat_map(|size| size.to_ne_bytes()));
     let points = POINTS.iter().enumerate().map(|(at, _)| points.get(at).copied().unwrap_or(0));
     wire.extend(points.flat_map(u32::to_ne_bytes));
+    // As long as a struct with words in it.
+    wire.resize(wire.len().next_multiple_of(8), 0);
     let initial = map.initial_value_mut().expect("a data section has a value");
     assert_eq!(initial.len(), wire.len(), "knobs");
     initial.copy_from_slice(&wire);

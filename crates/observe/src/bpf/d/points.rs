@@ -1,4 +1,4 @@
-//! Probes of processes, at points of the kernel.
+//! Probes of processes, the scheduler and block requests, at points of the kernel.
 
 use iotomy_d::Probe;
 
@@ -6,23 +6,53 @@ use iotomy_d::Probe;
 pub(super) struct Point {
     provider: &'static str,
     name: &'static str,
-    /// The program of `d_points.bpf.h`.
-    pub(super) program: &'static str,
+    /// The program of `d_points.bpf.h`, `d_sched.bpf.h` or `d_io.bpf.h`.
+    pub(super) programs: &'static [&'static str],
+    /// It is in the object with what few programs need.
+    pub(super) is_detail: bool,
+}
+
+const fn point(
+    provider: &'static str,
+    name: &'static str,
+    programs: &'static [&'static str],
+) -> Point {
+    Point { provider, name, programs, is_detail: false }
+}
+
+const fn detail(
+    provider: &'static str,
+    name: &'static str,
+    programs: &'static [&'static str],
+) -> Point {
+    Point { provider, name, programs, is_detail: true }
 }
 
 /// By number, as `enum point` of `d.h` has them.
-pub(super) const POINTS: [Point; 8] = [
-    Point { provider: "proc", name: "create", program: "created" },
-    Point { provider: "proc", name: "lwp-create", program: "created" },
-    Point { provider: "proc", name: "exec-success", program: "executed" },
-    Point { provider: "proc", name: "start", program: "started" },
-    Point { provider: "proc", name: "lwp-start", program: "started" },
-    Point { provider: "proc", name: "exit", program: "over" },
-    Point { provider: "proc", name: "lwp-exit", program: "over" },
-    Point { provider: "proc", name: "signal-send", program: "signalled" },
+pub(super) const POINTS: [Point; 15] = [
+    point("proc", "create", &["created"]),
+    point("proc", "lwp-create", &["created"]),
+    point("proc", "exec-success", &["executed"]),
+    point("proc", "start", &["started"]),
+    point("proc", "lwp-start", &["started"]),
+    point("proc", "exit", &["over"]),
+    point("proc", "lwp-exit", &["over"]),
+    point("proc", "signal-send", &["signalled"]),
+    point("sched", "on-cpu", &["switched"]),
+    point("sched", "off-cpu", &["switched"]),
+    point("sched", "sleep", &["switched"]),
+    point("sched", "preempt", &["switched"]),
+    point("sched", "wakeup", &["woken"]),
+    detail("io", "start", &["bio_begins"]),
+    detail("io", "done", &["bio_begins", "bio_ends", "request_ends"]),
 ];
 
 impl Point {
+    /// Whether it is a probe's.
+    pub(super) fn is(&self, probe: &Probe) -> bool {
+        probe.provider == self.provider && probe.name == self.name
+    }
+
     pub(super) fn probe(&self) -> Probe {
         let (provider, name) = (self.provider.to_owned(), self.name.to_owned());
         Probe { provider, name, ..Probe::default() }

@@ -137,7 +137,7 @@ fn read_key(form: &Form, bytes: &[u8]) -> Option<(Head, Key)> {
     // Integers come first.
     for is_text in [false, true] {
         for (key, of) in keys.iter_mut().zip(types) {
-            if (*of == Type::String) == is_text {
+            if matches!(of, Type::String | Type::Stack { .. }) == is_text {
                 *key = value(&mut bytes, *of)?;
             }
         }

@@ -3,14 +3,15 @@
 //! A command is held until all probes are attached, so that its first instruction is traced. It outlives
 //! a program that calls `exit()`, and is waited for.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use iotomy_d::engine::{Engine, deliver};
-use iotomy_d::form::DropCause;
-use iotomy_d::output::Printer;
+use iotomy_d::form::{DropCause, Step};
+use iotomy_d::output::{Printer, Row};
 use iotomy_record::Exit;
 use iotomy_sys::launch::{self, Command, HeldChild};
 use libbpf_rs::{MapCore, MapFlags};
@@ -18,9 +19,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::object::map;
 use super::super::refusal::refusal;
+use super::super::sampler::online;
 use super::super::unsupported;
 use super::super::watch_loop::{open, reap};
 use super::Kernel;
+use crate::anatomy::side_band::{Listener, MappedBefore};
 use crate::interrupts::Interrupts;
 use crate::{ObserveError, attach};
 
@@ -29,6 +32,11 @@ pub(super) const MOST_AT_ONCE: usize = 10_000;
 
 /// Firings of a timer that are made up for at once, if it was kept waiting.
 const MOST_TICKS: u128 = 1000;
+
+/// The places of counters in `struct d_counters`.
+const NESTED: usize = 4;
+const LOST_CGROUPS: usize = 22;
+const LOST_REQUESTS: usize = 23;
 
 /// Takes what a program prints and tells while it runs.
 pub trait Console {
@@ -40,6 +48,17 @@ pub trait Console {
 
     /// An error in a clause: its place, the error and the probe.
     fn error(&mut self, line: &str);
+
+    /// The program has ended: what is printed from now on are the aggregations that it did not print.
+    fn ended(&mut self) {}
+
+    /// Where output goes, if whoever reads it may have it wait, or go away.
+    fn reader(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whoever read the output has gone: the run ends.
+    fn reader_is_gone(&mut self) {}
 
     /// A command of `system()`, behind the output before it.
     fn system(&mut self, command: &str);
@@ -56,10 +75,18 @@ pub struct Finished {
     pub nested: u64,
     /// Firings of timers that came too late to be made up for.
     pub missed: u64,
+    /// Control groups that were made anew, and could not be followed.
+    pub lost_cgroups: u64,
+    /// Block requests that found no room: their ends fired nothing.
+    pub lost_requests: u64,
     /// Tables of aggregations and events that could not be read.
     pub unread: u64,
     /// The status of `exit()`.
     pub status: Option<i32>,
+    /// The aggregations as they were at the end.
+    pub rows: Vec<Row>,
+    /// How long the probes were attached.
+    pub attached: Duration,
 }
 
 /// The processes that a program is run for. Signals that would end this process end the run, as long as
@@ -70,6 +97,8 @@ pub struct Watch {
     /// Of those whose ends end the run.
     pidfds: Vec<OwnedFd>,
     target: Option<u32>,
+    /// A signal came that ends the run while output waited for its reader: the rest of it is left out.
+    is_given_up: Cell<bool>,
 }
 
 /// The command.
@@ -103,7 +132,9 @@ impl Watch {
         let ids = ids.iter().map(|id| attach::process(*id)).collect::<Result<Vec<_>, _>>()?;
         let pidfds = ids.iter().map(|id| open(*id)).collect::<Result<_, _>>()?;
         let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
-        Ok(Self { interrupts, child: Child::None, pidfds, target: ids.first().copied() })
+        let target = ids.first().copied();
+        let is_given_up = Cell::new(false);
+        Ok(Self { interrupts, child: Child::None, pidfds, target, is_given_up })
     }
 
     /// The process that is `$target` to a program.
@@ -122,10 +153,11 @@ impl Watch {
         most: Option<Duration>,
         console: &mut dyn Console,
     ) -> Result<Finished, ObserveError> {
-        let mut printer = Printer::new(kernel.form);
+        let mut printer = Printer::new(kernel.form).with_names(kernel.names.clone());
+        let listener = kernel.listener();
         kernel.fire_language("BEGIN")?;
         // What BEGIN prints is there before what the command does; nothing else fires yet.
-        while !kernel.print(&mut printer, source, console)? {}
+        while !kernel.print(self, &mut printer, source, console)? {}
         if let Child::Held(held) = &self.child {
             kernel.leave_out(held.pid()).map_err(unsupported)?;
         }
@@ -138,15 +170,19 @@ impl Watch {
         let is_of_processes = !self.pidfds.is_empty();
         let mut missed = 0;
         loop {
-            let is_all = kernel.print(&mut printer, source, console)?;
+            let is_all = kernel.print(self, &mut printer, source, console)?;
             let is_over = deadline.is_some_and(|at| Instant::now() >= at);
             if kernel.has_exited() || is_over || (is_of_processes && self.pidfds.is_empty()) {
                 break;
             }
             let now = (!is_all).then(Instant::now);
             let next = ticks.iter().map(|(_, _, at)| *at).chain(deadline).chain(now).min();
-            self.sleep(Some(kernel), next)?;
-            if self.is_interrupted() {
+            if self.sleep(Some(kernel), next, console.reader())? {
+                console.reader_is_gone();
+                let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+                return Err(ObserveError::system("write the output")(gone));
+            }
+            if self.is_interrupted() || self.is_given_up.get() {
                 break;
             }
             for (number, every, at) in &mut ticks {
@@ -161,22 +197,31 @@ impl Watch {
                 *at += every.saturating_mul(u32::try_from(due).unwrap_or(u32::MAX));
             }
         }
+        let attached = began.elapsed();
         kernel.stop()?;
+        kernel.names.complete(listener.and_then(Listener::finish));
         // END finds room for what it prints.
-        while !kernel.print(&mut printer, source, console)? {}
+        while !kernel.print(self, &mut printer, source, console)? {}
         kernel.fire_language("END")?;
-        while !kernel.print(&mut printer, source, console)? {}
+        while !kernel.print(self, &mut printer, source, console)? {}
         kernel.refresh();
+        console.ended();
+        let rows = printer.rows(kernel.aggregations());
         printer.unprinted(kernel.aggregations());
-        flush(&mut printer, console)?;
-        let nested = kernel.counters().get(4).copied().unwrap_or(0);
+        self.flush(&mut printer, console)?;
+        let counters = kernel.counters();
+        let counter = |at: usize| counters.get(at).copied().unwrap_or(0);
         Ok(Finished {
             drops: kernel.drops(),
             faults: kernel.faults(),
-            nested,
+            nested: counter(NESTED),
+            lost_cgroups: counter(LOST_CGROUPS),
+            lost_requests: counter(LOST_REQUESTS),
             missed,
             unread: kernel.rows.unread,
             status: kernel.exit(),
+            rows,
+            attached,
         })
     }
 
@@ -186,7 +231,7 @@ impl Watch {
     /// When waiting itself fails.
     pub fn wait(mut self) -> Result<Option<Exit>, ObserveError> {
         while matches!(self.child, Child::Running(_)) {
-            self.sleep(None, None)?;
+            self.sleep(None, None, None)?;
             self.is_interrupted();
         }
         match self.child {
@@ -221,16 +266,20 @@ impl Watch {
         is_ended
     }
 
-    /// Waits for events of the program, the end of a process, a signal or a time.
+    /// Waits for events of the program, the end of a process, a signal or a time; whether the reader of the output
+    /// has gone.
     fn sleep(
         &mut self,
         kernel: Option<&Kernel<'_>>,
         next: Option<Instant>,
-    ) -> Result<(), ObserveError> {
+        reader: Option<BorrowedFd<'_>>,
+    ) -> Result<bool, ObserveError> {
         let events = kernel.map(|kernel| map(&kernel.object, "events"));
         let doorbell = events.as_ref().map(|events| events.as_fd());
         let mut waited = vec![PollFd::new(&self.interrupts, PollFlags::IN)];
         waited.extend(doorbell.iter().map(|doorbell| PollFd::new(doorbell, PollFlags::IN)));
+        let place = waited.len();
+        waited.extend(reader.iter().map(|reader| PollFd::new(reader, PollFlags::empty())));
         let before = waited.len();
         waited.extend(self.pidfds.iter().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -242,6 +291,7 @@ impl Watch {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(ObserveError::system("wait for events")(error)),
         }
+        let is_gone = waited[place..before].iter().any(|one| !one.revents().is_empty());
         let ended: Vec<bool> =
             waited[before..].iter().map(|one| !one.revents().is_empty()).collect();
         let mut is_ended = ended.iter().copied();
@@ -249,7 +299,63 @@ impl Watch {
         if let (Child::Running(command), true) = (&self.child, self.pidfds.is_empty()) {
             self.child = Child::Ended(reap(*command));
         }
+        Ok(is_gone)
+    }
+
+    /// Prints what there is, and runs the commands in it.
+    fn flush(
+        &self,
+        printer: &mut Printer<'_>,
+        console: &mut dyn Console,
+    ) -> Result<(), ObserveError> {
+        let text = std::mem::take(&mut printer.text);
+        let mut printed = 0;
+        for (before, command) in printer.commands.drain(..) {
+            self.write(&text[printed..before], console)?;
+            printed = before;
+            console.system(&command);
+        }
+        self.write(&text[printed..], console)?;
+        printer.errors.drain(..).for_each(|line| console.error(&line));
         Ok(())
+    }
+
+    /// Prints a text. A signal is heard meanwhile, whether or not anyone reads.
+    fn write(&self, text: &[u8], console: &mut dyn Console) -> Result<(), ObserveError> {
+        // What a pipe that may be written to takes at once.
+        let most = if console.reader().is_some() { 4096 } else { text.len().max(1) };
+        for part in text.chunks(most) {
+            if !self.may_write(console)? {
+                break;
+            }
+            console.print(part).map_err(ObserveError::system("write the output"))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the output takes some; `false`: a signal came first.
+    fn may_write(&self, console: &dyn Console) -> Result<bool, ObserveError> {
+        while let Some(reader) = console.reader() {
+            if self.is_given_up.get() {
+                return Ok(false);
+            }
+            let mut waited = [
+                PollFd::new(&reader, PollFlags::OUT),
+                PollFd::new(&self.interrupts, PollFlags::IN),
+            ];
+            match poll(&mut waited, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(ObserveError::system("wait for the output")(error)),
+            }
+            if !waited[0].revents().is_empty() {
+                return Ok(true);
+            }
+            let has_come = !waited[1].revents().is_empty();
+            if has_come && (self.is_interrupted() || matches!(self.child, Child::Running(_))) {
+                self.is_given_up.set(true);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -264,23 +370,6 @@ impl Drop for Watch {
     }
 }
 
-fn flush(printer: &mut Printer<'_>, console: &mut dyn Console) -> Result<(), ObserveError> {
-    let text = std::mem::take(&mut printer.text);
-    let print = |console: &mut dyn Console, part: &[u8]| match part {
-        [] => Ok(()),
-        part => console.print(part).map_err(ObserveError::system("write the output")),
-    };
-    let mut printed = 0;
-    for (before, command) in printer.commands.drain(..) {
-        print(console, &text[printed..before])?;
-        printed = before;
-        console.system(&command);
-    }
-    print(console, &text[printed..])?;
-    printer.errors.drain(..).for_each(|line| console.error(&line));
-    Ok(())
-}
-
 impl Kernel<'_> {
     fn fire_language(&self, name: &str) -> Result<(), ObserveError> {
         let number = self.number(&iotomy_d::Probe::of_language(name));
@@ -289,6 +378,13 @@ impl Kernel<'_> {
 
     fn fire_here(&self, number: u32) -> Result<(), ObserveError> {
         self.fire_probe(number, false).map_err(unsupported)
+    }
+
+    /// Hears what processes map, if stacks of theirs are asked for. Without, those that have ended have no names.
+    fn listener(&self) -> Option<Listener> {
+        let is_asked = |step: &Step| matches!(step, Step::Stack { user: true, .. });
+        let mut steps = self.form.clauses.iter().flat_map(|clause| &clause.steps);
+        steps.any(is_asked).then(|| Listener::begin(&online(), &MappedBefore::ByAll).ok()).flatten()
     }
 
     /// Lets no probe fire for calls of a process until it runs a program.
@@ -301,6 +397,7 @@ impl Kernel<'_> {
     /// Prints what is in the ring; whether that is all there was. Probes may fire faster than it prints.
     fn print(
         &mut self,
+        watch: &Watch,
         printer: &mut Printer<'_>,
         source: &str,
         console: &mut dyn Console,
@@ -314,7 +411,7 @@ impl Kernel<'_> {
             };
             deliver(self, form, printer, &one, source);
         }
-        flush(printer, console)?;
+        watch.flush(printer, console)?;
         Ok(is_all)
     }
 

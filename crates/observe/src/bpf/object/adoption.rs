@@ -1,9 +1,9 @@
 //! The beginning of a watch: which processes are watched from now on.
 
-use iotomy_host::Cgroup;
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::{Session, iterate, map, refusal};
+use crate::bpf::cgroups;
 
 /// Which tasks the next run of `adopt` begins to watch.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +25,6 @@ const FOLLOWING: u32 = 2;
 /// Most runs of `adopt` in a row: each finds what those made that the one before has found, where
 /// ids do not go up.
 const MOST_PASSES: usize = 16;
-
-/// `struct cgroup_place` of `selection.bpf.h`.
-const PLACE_BYTES: usize = 256;
 
 impl Session {
     /// Begins to watch what `whom` names; threads made from now on by watched ones follow.
@@ -106,17 +103,6 @@ impl Session {
             let table: Vec<u8> = name.table().into_iter().flat_map(u64::to_ne_bytes).collect();
             put("selected_names", &(at as u32).to_ne_bytes(), &table)?;
         }
-        for Cgroup { path, hierarchy, id, .. } in &self.selection.cgroups {
-            let key = [id.to_ne_bytes(), u64::from(*hierarchy).to_ne_bytes()].concat();
-            put("selected_cgroups", &key, &one)?;
-            let mut place = [0; PLACE_BYTES];
-            place[..4].copy_from_slice(&hierarchy.to_ne_bytes());
-            // One of a longer path is not known again when it is made anew; with its end's zero.
-            if path.len() < PLACE_BYTES - 4 {
-                place[4..][..path.len()].copy_from_slice(path.as_bytes());
-                put("selected_places", &place, &one)?;
-            }
-        }
-        Ok(())
+        cgroups::select(&self.selection.cgroups, |table, key| put(table, key, &one))
     }
 }

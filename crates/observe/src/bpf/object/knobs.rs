@@ -7,7 +7,7 @@ use libbpf_rs::{OpenMapMut, OpenObject};
 
 use super::shows;
 use crate::Selection;
-use crate::bpf::{condition, ring_programs};
+use crate::bpf::{cgroups, condition, ring_programs};
 use crate::filter::{Filter, fact};
 
 /// The settings that are fixed before loading.
@@ -228,14 +228,10 @@ impl Knobs {
 
     /// The size of a table of what is selected.
     fn most_selected(&self, table: &str) -> Option<usize> {
-        /// For those that are made anew.
-        const TIMES: usize = 64;
         match table {
             "selected_pids" => Some(self.selection.processes.len()),
             "selected_names" => Some(self.selection.names.len()),
-            "selected_cgroups" => Some(TIMES * self.selection.cgroups.len()),
-            "selected_places" => Some(self.selection.cgroups.len()),
-            _ => None,
+            table => cgroups::rows(table, &self.selection.cgroups),
         }
     }
 
