@@ -96,17 +96,14 @@ fn processes_of_another_namespace_beside_are_not_watched() {
     if !support::bpf() {
         return;
     }
-    let mut beside = Command::new("unshare")
-        .args(["--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"])
-        .arg("echo; while :; do : > /dev/null; done")
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Read::read_exact(&mut beside.stdout.take().unwrap(), &mut [0]).unwrap();
+    let unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let shell = ["sh", "-c", "echo on; while :; do : > /dev/null; done"];
+    let _beside = support::BackgroundProcess::ready(&[&unshare[..], &shell].concat());
+    // Of the namespace outside: also while the watch begins.
+    let shell = ["sh", "-c", "echo on; while :; do /bin/true; done"];
+    let _outside = support::BackgroundProcess::ready(&shell);
     let watch = ["trace", "-a", "-d", "0.3", "-o", "/dev/null", "--json", "-"];
     let record = record_inside(iotomy, &watch);
-    beside.kill().unwrap();
-    beside.wait().unwrap();
     assert_eq!(record["processes"].as_array().unwrap().len(), 0, "{record:#}");
 }
 

@@ -85,6 +85,15 @@ static __always_inline void note_program(u32 image, struct task_struct *task,
 		lose();
 }
 
+/*
+ * Whether tasks that nobody watches may begin to be: of the machine, or of what is selected, and
+ * not before `adopt` was asked for them, which is when iotomy's own namespace is known.
+ */
+static __always_inline bool chooses(void)
+{
+	return (knobs.whole_machine || knobs.selects) && adoption.stage;
+}
+
 /* Begins the watch of what user space asked for. */
 SEC("iter/task")
 int adopt(struct bpf_iter__task *ctx)
@@ -170,7 +179,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 
 	if (ended_ns)
 		return 0;
-	if (!maker && !knobs.whole_machine && !(knobs.selects && adoption.stage))
+	if (!maker && !chooses())
 		return 0;
 	is_thread = child->tgid == parent->tgid;
 	if (maker) {
@@ -249,13 +258,9 @@ static __always_inline bool begins_by_exec(struct task_struct *task)
 {
 	u32 tgid = tgid_of(task);
 
-	if (tgid == knobs.self_tgid || !pid_of(task))
+	if (!chooses() || tgid == knobs.self_tgid || !pid_of(task))
 		return false;
-	if (knobs.whole_machine)
-		return true;
-	if (!knobs.selects || !adoption.stage)
-		return false;
-	return is_selected(task, tgid) || image_found(task);
+	return knobs.whole_machine || is_selected(task, tgid) || image_found(task);
 }
 
 SEC("tp_btf/sched_process_exec")
