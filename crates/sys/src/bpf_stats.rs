@@ -45,7 +45,8 @@ pub fn count_runs() -> io::Result<OwnedFd> {
 /// # Errors
 /// The kernel's error.
 pub fn of_program(program: BorrowedFd<'_>) -> io::Result<ProgramStats> {
-    Ok(parse(&fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_raw_fd()))?))
+    let text = fs::read(format!("/proc/self/fdinfo/{}", program.as_raw_fd()))?;
+    Ok(parse(&String::from_utf8_lossy(&text)))
 }
 
 fn parse(text: &str) -> ProgramStats {

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fs;
 
 use iotomy_d::output::Names;
+use iotomy_host::kernel_text;
 
 use crate::anatomy::mappings::Mappings;
 use crate::anatomy::user::UserSymbols;
@@ -126,7 +127,7 @@ impl Names for MachineNames {
 /// Functions of the kernel, by where they begin, as `module` and name. The table has lines
 /// `ffffffff81000000 T name [module]`.
 fn kernel_functions() -> Vec<(u64, String)> {
-    let table = fs::read_to_string(KALLSYMS).unwrap_or_default();
+    let table = kernel_text(KALLSYMS).unwrap_or_default();
     let mut functions: Vec<(u64, String)> = table.lines().filter_map(function).collect();
     functions.sort_by_key(|(start, _)| *start);
     functions
