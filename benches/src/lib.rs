@@ -36,6 +36,7 @@ pub mod targets;
 
 mod anatomy;
 mod copy;
+mod d;
 mod files;
 mod floor;
 mod live;

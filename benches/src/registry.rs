@@ -1,12 +1,13 @@
 //! The benches in the order of their execution.
 
 use crate::bench::Bench;
-use crate::{anatomy, copy, files, live, ports, race, report, rings, services, trace, wait};
+use crate::{anatomy, copy, d, files, live, ports, race, report, rings, services, trace, wait};
 
 /// Every bench.
 pub static BENCHES: &[&Bench] = &[
     &trace::BENCH,
     &rings::BENCH,
+    &d::BENCH,
     &services::BENCH,
     &live::BENCH,
     &race::BENCH,

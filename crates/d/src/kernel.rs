@@ -12,6 +12,7 @@ mod files;
 mod keys;
 pub mod layout;
 mod operators;
+mod parts;
 mod registers;
 mod values;
 
@@ -22,6 +23,7 @@ use crate::error::Span;
 use crate::form::{Form, VariableScope};
 use crate::types::Type;
 use clause::Emitter;
+pub use parts::KeyPart;
 
 /// Where the functions are that emitted instructions call: numbers of instructions in a section.
 #[derive(Clone, Copy)]
@@ -73,8 +75,14 @@ pub struct Emitted {
     pub clauses: Vec<usize>,
     /// Strings as written, each with its end.
     pub literals: Vec<u8>,
-    /// How many bytes the largest key takes.
-    pub largest_key: usize,
+    /// How many bytes the largest key of an aggregation takes.
+    pub largest_row: usize,
+    /// How many bytes the largest key of a variable takes.
+    pub largest_variable: usize,
+    /// How the parts of the keys of aggregations are laid.
+    pub parts: Vec<Vec<KeyPart>>,
+    /// How many words of a firing's own variables there are.
+    pub locals: usize,
     /// How many string variables all threads share.
     pub global_strings: u32,
     /// Whether it asks for `vtimestamp`.
@@ -90,7 +98,7 @@ impl Form {
         let strsize = self.options.strsize as usize;
         bounded("bytes for each string", strsize, layout::STRING_MOST)?;
         bounded("aggregations", self.aggregations.len(), layout::AGGREGATIONS)?;
-        let mut emitted = Emitted::default();
+        let mut emitted = Emitted { parts: parts::of(self), ..Emitted::default() };
         let mut starts = Vec::new();
         for text in &self.texts {
             starts.push(emitted.literals.len());
@@ -111,6 +119,7 @@ impl Form {
             code.place(labels[number]);
             let before = code.length();
             let emitter = Emitter::new(self, number, clause, &places, &starts, functions)?;
+            let emitter = emitter.without(parts::unread(self, clause, &emitted.parts));
             emitter.emit(&mut code, &mut emitted)?;
             emitted.clauses.push(code.length() - before);
         }
@@ -193,6 +202,7 @@ impl Places {
         bounded("global variables", globals, layout::GLOBALS)?;
         bounded("global strings", strings, layout::GLOBALS)?;
         emitted.global_strings = strings as u32;
+        emitted.locals = locals;
         Ok(places)
     }
 }

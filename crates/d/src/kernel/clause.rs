@@ -2,6 +2,8 @@
 
 use super::registers::Slots;
 use super::{Emitted, Functions, KernelError, Places, layout};
+use std::collections::HashSet;
+
 use crate::assembler::{Code, Label, code};
 use crate::error::Span;
 use crate::form::{Action, Clause, Form, Register, Step};
@@ -15,6 +17,8 @@ pub(super) struct Emitter<'f> {
     pub(super) places: &'f Places,
     pub(super) literals: &'f [usize],
     functions: Functions<'f>,
+    /// Registers that no step needs to write.
+    unread: HashSet<Register>,
     /// The step that is emitted.
     at: usize,
     /// The steps that jumps go to.
@@ -44,11 +48,18 @@ impl<'f> Emitter<'f> {
             places,
             literals,
             functions,
+            unread: HashSet::new(),
             at,
             labels,
             failed: none,
             full: none,
         })
+    }
+
+    /// The same without the steps that write these registers.
+    pub(super) fn without(mut self, unread: HashSet<Register>) -> Self {
+        self.unread = unread;
+        self
     }
 
     pub(super) fn emit(
@@ -122,6 +133,7 @@ impl<'f> Emitter<'f> {
                 }
             }
             Step::Text { to, text } => self.literal(code, *to, *text as usize),
+            Step::Fact { to, .. } if self.unread.contains(to) => {}
             Step::Fact { to, fact, index } => {
                 if !self.file_fact(code, *to, fact, *index)? {
                     self.fact(code, *to, fact, emitted)?;

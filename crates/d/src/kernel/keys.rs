@@ -4,10 +4,12 @@
 //! an integer is does not depend on what strings are before it. In front of them, a variable's number
 //! and its thread, if it is one of a thread.
 
+use std::iter::repeat;
+
 use super::clause::Emitter;
 use super::layout::{self, aggregating, fact};
 use super::values::fact_at;
-use super::{Emitted, KernelError, Place};
+use super::{Emitted, KernelError, KeyPart, Place};
 use crate::assembler::{Code, code};
 use crate::form::{Aggregating, Register, VariableScope};
 use crate::machine::aggregate::bins;
@@ -23,39 +25,59 @@ fn local_at(word: usize) -> i16 {
 }
 
 impl Emitter<'_> {
-    /// Lays a key behind so many words.
+    /// Lays a key behind so many words, and returns how many bytes it takes at most.
     fn key(
         &self,
         code: &mut Code,
         words: usize,
         keys: &[Register],
         types: &[Type],
-        emitted: &mut Emitted,
-    ) -> Result<(), KernelError> {
+        parts: &[KeyPart],
+    ) -> Result<usize, KernelError> {
         let mut at = words;
-        for (key, of) in keys.iter().zip(types) {
-            match of {
-                Type::String | Type::Stack { .. } => continue,
-                _ => {}
-            }
-            self.value(code, 2, *key);
+        let mut keep = |code: &mut Code| {
             code.push(code::STORE, MACHINE, 2, layout::KEY + (at * 8) as i16, 0);
             at += 1;
+        };
+        let is_text = |of: &Type| matches!(of, Type::String | Type::Stack { .. });
+        let parts = parts.iter().copied().chain(repeat(KeyPart::Whole));
+        let all = || keys.iter().zip(types).zip(parts.clone());
+        for ((key, of), part) in all() {
+            match part {
+                KeyPart::Whole if is_text(of) => {}
+                KeyPart::Whole => {
+                    self.value(code, 2, *key);
+                    keep(code);
+                }
+                KeyPart::OfProbe(which) => {
+                    code.push(code::LOAD, 2, MACHINE, layout::NAMES, 0);
+                    code.operate_on(code::RSH, 2, i32::from(which) * 16);
+                    code.operate_on(code::AND, 2, 0xffff);
+                    keep(code);
+                }
+                KeyPart::Name => {
+                    self.demand(code, fact::EXECNAME)?;
+                    for word in 0..2 {
+                        code.push(code::LOAD, 2, MACHINE, layout::EXECNAME + word * 8, 0);
+                        keep(code);
+                    }
+                }
+            }
         }
         code.push(code::STORE_NUMBER_32, MACHINE, 0, layout::KEY_LENGTH, (at * 8) as i32);
         let mut size = at * 8;
-        for (key, of) in keys.iter().zip(types) {
-            size += match of {
-                Type::String => (self.form.options.strsize as usize + 2).next_multiple_of(8),
-                Type::Stack { user, frames } => 8 * layout::frames_kept(*user, *frames) + 16,
+        for ((key, of), part) in all() {
+            size += match (of, part) {
+                (_, KeyPart::OfProbe(_) | KeyPart::Name) => continue,
+                (Type::String, _) => (self.form.options.strsize as usize + 2).next_multiple_of(8),
+                (Type::Stack { user, frames }, _) => 8 * layout::frames_kept(*user, *frames) + 16,
                 _ => continue,
             };
             code.number(2, self.slots.slot(*key) as i64);
             self.call(code, "d_key_text")?;
         }
         super::bounded("bytes in a key", size, layout::LARGE_KEY)?;
-        emitted.largest_key = emitted.largest_key.max(size);
-        Ok(())
+        Ok(size)
     }
 
     /// What keys count as, in bytes.
@@ -89,7 +111,8 @@ impl Emitter<'_> {
             words = 2;
         }
         code.push(code::STORE, MACHINE, 2, layout::KEY, 0);
-        self.key(code, words, keys, types, emitted)?;
+        let size = self.key(code, words, keys, types, &[])?;
+        emitted.largest_variable = emitted.largest_variable.max(size);
         let value = variable.of.bytes(self.form.options.strsize);
         Ok(HEAD + u64::from(value) + self.key_bytes(types))
     }
@@ -194,7 +217,9 @@ impl Emitter<'_> {
         emitted: &mut Emitted,
     ) -> Result<(), KernelError> {
         let aggregation = &self.form.aggregations[usize::from(number)];
-        self.key(code, 1, keys, &aggregation.keys, emitted)?;
+        let parts = &emitted.parts[usize::from(number)];
+        let size = self.key(code, 1, keys, &aggregation.keys, parts)?;
+        emitted.largest_row = emitted.largest_row.max(size);
         super::bounded("steps of a distribution", bins(aggregation.function), 65_000)?;
         let bytes =
             self.key_bytes(&aggregation.keys) + 16 + 8 * bins(aggregation.function).max(1) as u64;

@@ -44,11 +44,13 @@ pub(super) const KEY_LENGTH: i16 = 24;
 pub(super) const ARENA_LENGTH: i16 = 32;
 pub(super) const EXITS: i16 = 36;
 pub(super) const LITERALS: i16 = 56;
+pub(super) const NAMES: i16 = 64;
 pub(super) const PRESENT: i16 = 72;
 pub(super) const FACTS: i16 = PRESENT + 64;
 pub(super) const LOCAL: i16 = FACTS + 64 * 8;
 pub(super) const SLOT: i16 = LOCAL + LOCALS as i16 * 8 + 24 * 8;
 pub(super) const KEY: i16 = SLOT + SLOTS as i16 * 8;
+pub(super) const EXECNAME: i16 = 29040;
 
 /// How a clause ended.
 pub(super) mod outcome {
@@ -73,6 +75,8 @@ pub mod fact {
     pub const ON_DEMAND: u16 = 16;
     /// `vtimestamp`
     pub const VTIMESTAMP: u16 = 21;
+    /// `execname`
+    pub const EXECNAME: u16 = 32;
     /// The first that is a string.
     pub const FIRST_STRING: u16 = 32;
     /// Of the other process or thread that a firing is about, which members of `args[]` are.
@@ -111,7 +115,7 @@ pub mod fact {
         ("id", 23),
         (OTHER_PID, 24),
         (OTHER_TID, 25),
-        ("execname", 32),
+        ("execname", EXECNAME),
         ("probeprov", 34),
         ("probemod", 36),
         ("probefunc", 38),

@@ -16,7 +16,7 @@ pub(super) struct Slots {
 }
 
 /// What a step writes, and whether it is a string.
-fn written(
+pub(super) fn written(
     form: &Form,
     step: &Step,
     strings: &HashMap<Register, bool>,
@@ -62,7 +62,7 @@ fn value_of(function: Function) -> Type {
 }
 
 /// What a step reads.
-fn read(step: &Step) -> Vec<Register> {
+pub(super) fn read(step: &Step) -> Vec<Register> {
     match step {
         Step::Integer { .. } | Step::Text { .. } | Step::Stack { .. } | Step::Jump { .. } => {
             Vec::new()

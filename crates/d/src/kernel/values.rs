@@ -110,7 +110,7 @@ impl Emitter<'_> {
     }
 
     /// Finds a fact, unless it was found for this firing.
-    fn demand(&self, code: &mut Code, number: u16) -> Result<(), KernelError> {
+    pub(super) fn demand(&self, code: &mut Code, number: u16) -> Result<(), KernelError> {
         if number < fact::ON_DEMAND {
             return Ok(());
         }

@@ -109,6 +109,7 @@ struct probe {
 	u16 lengths[4];
 	u16 pad;
 	u32 id;
+	u64 names; /* as the machine has them */
 	char provider[16];
 	char module[16];
 	char function[64];
@@ -147,7 +148,8 @@ struct machine {
 	u32 probe_number;
 	u64 probe; /* address */
 	u64 literals;
-	u64 pad;
+	u64 names; /* of the probe: numbers that stand for its four strings in keys, of 16 bits each
+		    */
 	u8 present[FACTS];
 	u64 facts[FACTS];
 	u64 locals[LOCALS];
@@ -172,6 +174,8 @@ struct machine {
 };
 /* As layout.rs of crates/d/src/kernel has them. */
 _Static_assert(__builtin_offsetof(struct machine, literals) == 56, "literals");
+_Static_assert(__builtin_offsetof(struct machine, names) == 64, "names");
+_Static_assert(__builtin_offsetof(struct machine, execname) == 29040, "execname");
 _Static_assert(__builtin_offsetof(struct machine, present) == 72, "present");
 _Static_assert(__builtin_offsetof(struct machine, locals) == 648, "locals");
 _Static_assert(__builtin_offsetof(struct machine, slots) == 1352, "slots");
@@ -211,7 +215,11 @@ struct d_knobs {
 	u32 by_cgroup; /* probes fire in selected control groups only */
 	u32 strsize;
 	u32 error_probe;
-	u32 large_key; /* bytes of a key in the maps of large ones */
+	u32 large_key;	    /* bytes of a key in the maps of large ones */
+	u32 row_words;	    /* of a key in the map of small rows */
+	u32 variable_words; /* and in those of small variables */
+	u32 locals;	    /* words that are used */
+	u32 pad;
 	u64 aggsize;
 	u64 dynvarsize;
 	u64 bufsize;

@@ -44,7 +44,7 @@ static __always_inline struct row *small_row(struct machine *m, u64 bytes, u32 b
 	struct small_key key;
 	struct row *row;
 
-	lay_small(&key, m);
+	lay_small(&key, m, knobs.row_words);
 	key.word[0] |= (u64)bin << 32;
 	row = bpf_map_lookup_elem(&rows, &key);
 	if (row)

@@ -82,11 +82,46 @@ static __always_inline void psargs(struct machine *m, struct task_struct *task)
 	m->present[FACT_PSARGS] = 1;
 }
 
+#define ONES 0x0101010101010101ull
+
+/* What is before the first byte of a word that is 0: whether there is one. */
+static __always_inline bool cut(u64 *word, u64 *length)
+{
+	u64 zero = (*word - ONES) & ~*word & 0x80 * ONES, below;
+
+	if (!zero)
+		return false;
+	below = ((zero & -zero) >> 7) - 1;
+	*word &= below;
+	*length += (below & ONES) * ONES >> 56;
+	return true;
+}
+
+/* The name of a thread's process, with nothing behind its end. */
+static __always_inline void name_of(struct machine *m, struct task_struct *task)
+{
+	struct task_struct *leader = m->is_other ? BPF_CORE_READ(task, group_leader)
+						 : bpf_get_current_task_btf()->group_leader;
+	u64 *name = (u64 *)m->execname, length = 0;
+
+	if (bpf_probe_read_kernel(name, sizeof(m->execname),
+				  (char *)leader + bpf_core_field_offset(struct task_struct, comm)))
+		name[0] = 0;
+	if (cut(&name[0], &length)) {
+		name[1] = 0;
+	} else {
+		length = 8;
+		cut(&name[1], &length);
+	}
+	m->facts[FACT_EXECNAME] = (u64)m->execname;
+	m->facts[FACT_EXECNAME + 1] = length;
+	m->present[FACT_EXECNAME] = 1;
+}
+
 __noinline int d_fact(struct machine *m, u64 fact)
 {
-	struct task_struct *task, *leader;
+	struct task_struct *task;
 	u64 value = 0;
-	long got;
 
 	if (!m || fact >= FACTS - 1)
 		return 0;
@@ -127,13 +162,7 @@ __noinline int d_fact(struct machine *m, u64 fact)
 		break;
 	}
 	case FACT_EXECNAME:
-		leader = BPF_CORE_READ(task, group_leader);
-		got = bpf_probe_read_kernel_str(
-			m->execname, sizeof(m->execname),
-			(char *)leader + bpf_core_field_offset(struct task_struct, comm));
-		m->facts[FACT_EXECNAME] = (u64)m->execname;
-		m->facts[FACT_EXECNAME + 1] = got > 0 ? got - 1 : 0;
-		m->present[FACT_EXECNAME] = 1;
+		name_of(m, task);
 		return 0;
 	case FACT_PSARGS:
 		psargs(m, task);

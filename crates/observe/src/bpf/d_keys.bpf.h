@@ -2,6 +2,8 @@
 /*
  * Keys of aggregations, associative arrays and thread-local variables: a word that says of which,
  * the integers, then each string as its length (16 bits) and its bytes, up to the next whole word.
+ * In keys of aggregations, some strings are words among the integers
+ * (crates/d/src/kernel/parts.rs).
  */
 
 /* Appends a string, of a slot and the next one, to the key. */
@@ -30,17 +32,18 @@ __noinline int d_key_text(struct machine *m, u64 slot)
 	return 0;
 }
 
-/* A key on the stack, where older verifiers want it, with nothing behind its end. */
+/* A key on the stack, where older verifiers want it, with nothing behind its end. Maps take as many
+ * words as the largest of the program's has. */
 struct small_key {
 	u64 word[SMALL_KEY / 8];
 };
 
-static __always_inline void lay_small(struct small_key *key, struct machine *m)
+static __always_inline void lay_small(struct small_key *key, struct machine *m, u32 words)
 {
 	u32 length = m->key_length;
 
 	_Pragma("unroll") for (u32 i = 0; i < SMALL_KEY / 8; i++) key->word[i] =
-		8 * i < length ? m->key[i] : 0;
+		i < words && 8 * i < length ? m->key[i] : 0;
 }
 
 static long clear_word(u32 turn, void *with)

@@ -26,7 +26,7 @@ static __always_inline int run_clause(struct machine *m, u32 clause)
 /* Runs the clauses of the ERROR probe, whose firing has facts of its own. */
 __noinline int d_error(struct machine *m, u64 clause, u64 step)
 {
-	u64 probe, set_at = knobs.error_probe;
+	u64 probe, names, set_at = knobs.error_probe;
 	u32 number, at = set_at;
 	struct probe *error;
 	struct set *set;
@@ -45,6 +45,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 		return 0;
 	probe = m->probe;
 	number = m->probe_number;
+	names = m->names;
 	_Pragma("unroll") for (int i = 0; i < 6; i++) m->saved[i] = m->facts[i];
 	_Pragma("unroll") for (int i = 0; i < 8; i++) m->saved[8 + i] =
 		m->facts[FACT_PROBEPROV + i];
@@ -60,6 +61,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 	m->facts[4] = fault;
 	m->facts[5] = address;
 	m->probe = (u64)error;
+	m->names = error->names;
 	m->probe_number = knobs.error_probe;
 	for (u32 i = 0; i < MOST_IN_SET; i++) {
 		if (i >= set->count)
@@ -70,6 +72,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 			break;
 	}
 	m->probe = probe;
+	m->names = names;
 	m->probe_number = number;
 	_Pragma("unroll") for (int i = 0; i < 6; i++) m->facts[i] = m->saved[i];
 	_Pragma("unroll") for (int i = 0; i < 8; i++) m->facts[FACT_PROBEPROV + i] =
@@ -131,7 +134,11 @@ static __always_inline struct machine *enter(u32 *level)
 	m->literals = (u64)bpf_map_lookup_elem(&literals, &zero);
 	m->arena_length = 0;
 	_Pragma("unroll") for (int i = 0; i < FACTS / 8; i++)((u64 *)m->present)[i] = 0;
-	_Pragma("unroll") for (int i = 0; i < LOCALS; i++) m->locals[i] = 0;
+	_Pragma("unroll") for (u32 i = 0; i < LOCALS; i++)
+	{
+		if (i < knobs.locals)
+			m->locals[i] = 0;
+	}
 	return m;
 }
 
@@ -167,6 +174,7 @@ static __always_inline u32 probe_of_call(struct task_struct *task, long id, u32 
 static __always_inline void fire_at(struct machine *m, u32 number, struct probe *probe)
 {
 	m->probe = (u64)probe;
+	m->names = probe->names;
 	m->probe_number = number;
 	d_fire(m, probe->set);
 }
@@ -324,6 +332,7 @@ int fire_probe(struct fire_args *args)
 		__builtin_memcpy(m->facts, facts->facts, sizeof(m->facts));
 		_Pragma("unroll") for (u32 i = 0; i < GIVEN_TEXTS; i++)
 			m->facts[FACT_EXECNAME + 2 * i] = (u64)&facts->texts[i];
+		__builtin_memcpy(m->execname, facts->texts[0], sizeof(m->execname));
 	}
 	fire_at(m, number, probe);
 	leave(level);

@@ -21,7 +21,7 @@ static __always_inline u64 *number_row(struct machine *m)
 	void *large;
 
 	if (m->key_length <= SMALL_KEY) {
-		lay_small(&key, m);
+		lay_small(&key, m, knobs.variable_words);
 		return bpf_map_lookup_elem(&numbers, &key);
 	}
 	large = lay_large(m);
@@ -68,7 +68,7 @@ __noinline int d_store(struct machine *m, u64 value, u64 bytes)
 	if (!m)
 		return 0;
 	if (m->key_length <= SMALL_KEY) {
-		lay_small(&key, m);
+		lay_small(&key, m, knobs.variable_words);
 		row = bpf_map_lookup_elem(&numbers, &key);
 	} else {
 		large = lay_large(m);
@@ -137,7 +137,7 @@ __noinline int d_load_text(struct machine *m, u64 slot)
 	if (!m || slot >= SLOTS - 1)
 		return 0;
 	if (m->key_length <= SMALL_KEY) {
-		lay_small(&key, m);
+		lay_small(&key, m, knobs.variable_words);
 		row = bpf_map_lookup_elem(&strings, &key);
 	} else {
 		large = lay_large(m);
@@ -192,7 +192,7 @@ __noinline int d_store_text(struct machine *m, u64 slot, u64 bytes)
 	if (!m)
 		return 0;
 	if (m->key_length <= SMALL_KEY) {
-		lay_small(&key, m);
+		lay_small(&key, m, knobs.variable_words);
 		row = bpf_map_lookup_elem(&strings, &key);
 	} else {
 		large = lay_large(m);

@@ -24,8 +24,9 @@ use super::super::{REMEDY, remedy};
 use super::calls::{Known, Machine, Unmatched};
 use super::place::Text;
 use super::points::POINTS;
+use super::rows::{self, Texts};
 use super::watch::MOST_AT_ONCE;
-use super::{Kernel, PROFILE, rows};
+use super::{Kernel, PROFILE};
 
 static OBJECT: Embedded = embedded!("d");
 
@@ -156,7 +157,8 @@ impl<'f> Kernel<'f> {
         loaded.extend((!profiles.is_empty()).then_some(PROFILE));
         prepare(&mut open, &sizes, &loaded).map_err(refused("set up the BPF maps"))?;
         let object = load(open, &PURPOSE, without)?;
-        fill(&object, emitted, &probes, sets).map_err(refused("fill the BPF maps"))?;
+        let mut texts = Texts::default();
+        fill(&object, emitted, &probes, &mut texts, sets).map_err(refused("fill the BPF maps"))?;
         fill_calls(&object, &calls).map_err(refused("fill the BPF maps"))?;
         if !cgroups.is_empty() {
             let one = 1_u32.to_ne_bytes();
@@ -174,7 +176,7 @@ impl<'f> Kernel<'f> {
             queue,
             probes,
             aggregations: Aggregations::new(form, &form.options),
-            rows: rows::Rows::default(),
+            rows: rows::Rows::new(emitted.parts.clone(), texts),
             exit: None,
             links: Vec::new(),
             attached,
@@ -301,8 +303,11 @@ fn prepare(
         let is_run = matches!(&*name, "fire_probe" | "find_self");
         program.set_autoload(is_run || loaded.contains(&&*name));
     }
-    let large = emitted.largest_key.max(layout::SMALL_KEY).next_multiple_of(8) as u32;
-    let is_large = emitted.largest_key > layout::SMALL_KEY;
+    let largest = emitted.largest_row.max(emitted.largest_variable);
+    let large = largest.max(layout::SMALL_KEY).next_multiple_of(8) as u32;
+    let is_large = largest > layout::SMALL_KEY;
+    let small = |largest: usize| largest.clamp(8, layout::SMALL_KEY).next_multiple_of(8) as u32;
+    let [row, variable] = [emitted.largest_row, emitted.largest_variable].map(small);
     let string = 8 + form.options.strsize.next_multiple_of(8);
     let keyed = |is_string: bool| {
         form.variables.iter().any(|one| {
@@ -323,9 +328,16 @@ fn prepare(
             "literals" => map.set_value_size(emitted.literals.len().max(8) as u32)?,
             "probes" => map.set_max_entries(*probes as u32)?,
             "sets" => map.set_max_entries(sets.all.len() as u32)?,
-            "rows" => map.set_max_entries(count(aggregates, rows))?,
-            "numbers" => map.set_max_entries(count(keyed(false), variables))?,
+            "rows" => {
+                map.set_key_size(row)?;
+                map.set_max_entries(count(aggregates, rows))?;
+            }
+            "numbers" => {
+                map.set_key_size(variable)?;
+                map.set_max_entries(count(keyed(false), variables))?;
+            }
             "strings" => {
+                map.set_key_size(variable)?;
                 map.set_value_size(string)?;
                 map.set_max_entries(count(keyed(true), variables))?;
             }
@@ -350,7 +362,19 @@ fn prepare(
                 let bytes = form.options.bufsize.clamp(4096, 1 << 30).next_power_of_two();
                 map.set_max_entries(bytes as u32)?;
             }
-            ".rodata.knobs" => set_knobs(&mut map, form, large, points, !cgroups.is_empty()),
+            ".rodata.knobs" => {
+                let words = [
+                    u32::from(!cgroups.is_empty()),
+                    form.options.strsize,
+                    ERROR,
+                    large,
+                    row / 8,
+                    variable / 8,
+                    emitted.locals as u32,
+                    0,
+                ];
+                set_knobs(&mut map, form, words, points);
+            }
             table => {
                 if let Some(rows) = cgroups::rows(table, cgroups) {
                     map.set_max_entries(rows.max(1) as u32)?;
@@ -362,15 +386,8 @@ fn prepare(
 }
 
 /// `struct d_knobs` of `d.h`.
-fn set_knobs(
-    map: &mut OpenMapMut<'_>,
-    form: &Form,
-    large_key: u32,
-    points: &[u32],
-    by_cgroup: bool,
-) {
+fn set_knobs(map: &mut OpenMapMut<'_>, form: &Form, words: [u32; 8], points: &[u32]) {
     let options = &form.options;
-    let words = [u32::from(by_cgroup), options.strsize, ERROR, large_key];
     let mut wire = words.map(u32::to_ne_bytes).concat();
     let sizes = [options.aggsize, options.dynvarsize, options.bufsize, wall_offset()];
     wire.extend(sizes.iter().flat_map(|size| size.to_ne_bytes()));
@@ -397,13 +414,14 @@ fn fill(
     object: &Object,
     emitted: &Emitted,
     probes: &[Probe],
+    texts: &mut Texts,
     sets: &Sets,
 ) -> Result<(), libbpf_rs::Error> {
     let mut literals = emitted.literals.clone();
     literals.resize(literals.len().max(8), 0);
     map(object, "literals").update(&0_u32.to_ne_bytes(), &literals, MapFlags::ANY)?;
     for (at, (probe, set)) in probes.iter().zip(&sets.of).enumerate() {
-        let wire = probe_wire(probe, *set);
+        let wire = probe_wire(probe, *set, texts);
         map(object, "probes").update(&(at as u32).to_ne_bytes(), &wire, MapFlags::ANY)?;
     }
     for (at, set) in sets.all.iter().enumerate() {
@@ -425,7 +443,7 @@ fn fill_calls(object: &Object, calls: &[u32]) -> Result<(), libbpf_rs::Error> {
 }
 
 /// `struct probe` of `d.h`.
-fn probe_wire(probe: &Probe, set: u16) -> Vec<u8> {
+fn probe_wire(probe: &Probe, set: u16, numbers: &mut Texts) -> Vec<u8> {
     let texts =
         [(&probe.provider, 16), (&probe.module, 16), (&probe.function, 64), (&probe.name, 32)];
     let mut wire = set.to_ne_bytes().to_vec();
@@ -434,6 +452,9 @@ fn probe_wire(probe: &Probe, set: u16) -> Vec<u8> {
     }
     wire.extend([0; 2]);
     wire.extend(probe.id.to_ne_bytes());
+    for (text, room) in texts {
+        wire.extend(numbers.number(&text.as_bytes()[..text.len().min(room - 1)]).to_ne_bytes());
+    }
     for (text, room) in texts {
         let mut bytes = text.as_bytes()[..text.len().min(room - 1)].to_vec();
         bytes.resize(room, 0);

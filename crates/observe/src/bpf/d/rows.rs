@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::AsFd;
 
 use iotomy_d::form::{Aggregating, Form};
-use iotomy_d::kernel::layout;
+use iotomy_d::kernel::{KeyPart, layout};
 use iotomy_d::machine::{Aggregations, Data, Value};
 use iotomy_d::types::Type;
 use iotomy_sys::map_batch;
@@ -16,9 +16,32 @@ use super::events::{Bytes, value};
 /// An aggregation's number and a key.
 type Key = (u16, Vec<Value>);
 
+/// The strings of probes, by the numbers that stand for them in keys.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    numbers: HashMap<Vec<u8>, u16>,
+    texts: Vec<Vec<u8>>,
+}
+
+impl Texts {
+    /// The number of a string: machines have fewer than there are numbers.
+    pub(super) fn number(&mut self, text: &[u8]) -> u16 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.texts.len() as u16;
+        self.numbers.insert(text.to_vec(), number);
+        self.texts.push(text.to_vec());
+        number
+    }
+}
+
 /// What rows are added to, and which count.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
+    /// How keys are laid.
+    parts: Vec<Vec<KeyPart>>,
+    texts: Texts,
     /// What cleared aggregations had, and what came late to the epoch before.
     before: BTreeMap<Key, Data>,
     /// Rows of earlier epochs are of values that were cleared.
@@ -32,14 +55,18 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    pub(super) fn new(parts: Vec<Vec<KeyPart>>, texts: Texts) -> Self {
+        Self { parts, texts, ..Self::default() }
+    }
+
     /// Has all aggregations as they are now.
     pub(super) fn read(&mut self, object: &Object, form: &Form, to: &mut Aggregations) {
         let mut sums: BTreeMap<Key, Data> = BTreeMap::new();
         let mut late: BTreeMap<Key, Data> = BTreeMap::new();
-        let Self { epochs, ending, ended, .. } = self;
+        let Self { parts, texts, epochs, ending, ended, .. } = self;
         for table in ["rows", "large_rows"] {
             let visited = map_batch::visit_entries(map(object, table).as_fd(), |wire, row| {
-                let Some((head, key)) = read_key(form, wire) else { return true };
+                let Some((head, key)) = read_key(form, (parts, texts), wire) else { return true };
                 let (aggregation, function) = (key.0, to.function(key.0));
                 let epoch = epochs.get(usize::from(aggregation)).copied().unwrap_or(0);
                 let (is_ending, is_now) = (ending.contains(&aggregation), head.epoch == epoch);
@@ -128,7 +155,11 @@ struct Head {
     bin: u16,
 }
 
-fn read_key(form: &Form, bytes: &[u8]) -> Option<(Head, Key)> {
+fn read_key(
+    form: &Form,
+    (parts, texts): (&[Vec<KeyPart>], &Texts),
+    bytes: &[u8],
+) -> Option<(Head, Key)> {
     let mut bytes = Bytes(bytes);
     let head = bytes.word()?;
     let [aggregation, epoch, bin, _place] = [0, 16, 32, 48].map(|shift| (head >> shift) as u16);
@@ -136,9 +167,22 @@ fn read_key(form: &Form, bytes: &[u8]) -> Option<(Head, Key)> {
     let mut keys = vec![Value::Integer(0); types.len()];
     // Integers come first.
     for is_text in [false, true] {
-        for (key, of) in keys.iter_mut().zip(types) {
-            if matches!(of, Type::String | Type::Stack { .. }) == is_text {
-                *key = value(&mut bytes, *of)?;
+        let parts = parts.get(usize::from(aggregation))?;
+        for ((key, of), part) in keys.iter_mut().zip(types).zip(parts) {
+            match part {
+                KeyPart::Whole if matches!(of, Type::String | Type::Stack { .. }) == is_text => {
+                    *key = value(&mut bytes, *of)?;
+                }
+                KeyPart::OfProbe(_) if !is_text => {
+                    let text = texts.texts.get(bytes.word()? as usize)?;
+                    *key = Value::Text(text.clone());
+                }
+                KeyPart::Name if !is_text => {
+                    let mut text = [bytes.word()?, bytes.word()?].map(u64::to_ne_bytes).concat();
+                    text.truncate(text.iter().position(|byte| *byte == 0).unwrap_or(text.len()));
+                    *key = Value::Text(text);
+                }
+                _ => {}
             }
         }
     }

@@ -1,0 +1,172 @@
+//! The runs: blocks in which every question is asked by each observer, in random order.
+//!
+//! The overhead of an observer is the difference between its run and the bare run of the same block. A disturbance of a run
+//! only makes it slower; therefore a block makes several runs of each kind, and the fastest represents the block.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::child::{Signals, guarded};
+use crate::d::questions::Question;
+use crate::d::subject;
+use crate::order::Order;
+use crate::scratch::Scratch;
+
+/// Runs of a kind in a block.
+const REPEATS: usize = 2;
+
+/// The observers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Observer {
+    Bare,
+    D,
+    Bpftrace,
+}
+
+impl Observer {
+    pub(crate) const ALL: [Self; 3] = [Self::Bare, Self::D, Self::Bpftrace];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::D => "iotomy d",
+            Self::Bpftrace => "bpftrace",
+        }
+    }
+}
+
+/// A kind of run: the question by its number.
+pub(crate) type Item = (usize, Observer);
+
+/// The environment of runs.
+pub(crate) struct Rounds<'a> {
+    signals: &'a Signals,
+    iotomy: &'a str,
+    folder: &'a Scratch,
+    cpu: usize,
+    pub(crate) questions: Vec<Question>,
+    /// ns per call, of the fastest run of each block.
+    pub(crate) samples: BTreeMap<Item, Vec<f64>>,
+}
+
+impl<'a> Rounds<'a> {
+    pub(crate) fn prepare(
+        signals: &'a Signals,
+        iotomy: &'a str,
+        folder: &'a Scratch,
+        questions: Vec<Question>,
+    ) -> Result<Self> {
+        let cpu = crate::cpus::last()?;
+        Ok(Self { signals, iotomy, folder, cpu, questions, samples: BTreeMap::new() })
+    }
+
+    /// Makes one block of runs.
+    pub(crate) fn block(&mut self, order: &mut Order) -> Result<()> {
+        let kinds =
+            (0..self.questions.len()).flat_map(|number| Observer::ALL.map(|by| (number, by)));
+        let mut items: Vec<Item> =
+            kinds.flat_map(|item| std::iter::repeat_n(item, REPEATS)).collect();
+        order.shuffle(&mut items);
+        let mut fastest: BTreeMap<Item, f64> = BTreeMap::new();
+        for item in items {
+            let ns = self.run(item)?;
+            let best = fastest.entry(item).or_insert(ns);
+            *best = best.min(ns);
+        }
+        for (item, ns) in fastest {
+            self.samples.entry(item).or_default().push(ns);
+        }
+        Ok(())
+    }
+
+    fn run(&self, (number, observer): Item) -> Result<f64> {
+        self.signals.check()?;
+        let question = &self.questions[number];
+        let [result, errors, seen] =
+            ["result", "errors", "seen"].map(|name| self.folder.path().join(name));
+        for file in [&result, &seen] {
+            let _ = fs::remove_file(file);
+        }
+        let subject = subject::argv(self.cpu, &result)?;
+        let argv = self.argv(question, observer, &subject, &seen);
+        let mut command =
+            guarded(&argv, File::create(&errors).context("cannot create a temporary file")?)?;
+        // Of what it prints, and of what it sets aside for keys, bpftrace has less unasked.
+        command.env("BPFTRACE_MAP_KEYS_MAX", "131072");
+        let mut child = command.spawn().context("cannot start a run")?;
+        let status = self.signals.wait(&mut child);
+        let status = status.with_context(|| observer.name())?;
+        let complaint = fs::read_to_string(&errors).unwrap_or_default();
+        if !status.success() {
+            let last =
+                complaint.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+            bail!("{}, {}: ended with {status}: {last}", observer.name(), question.name);
+        }
+        if observer != Observer::Bare {
+            // An observer that does not count would win every comparison; drops are told on standard error.
+            ensure!(complaint.is_empty(), "{}, {}: {complaint}", observer.name(), question.name);
+            let output = fs::read_to_string(&seen).context("an observer left no output")?;
+            let counted = total(&output);
+            let is_right = !question.is_counted || counted == subject::ALL_CALLS;
+            ensure!(
+                is_right && counted > 0,
+                "{}, {}: counted {counted} calls of {}",
+                observer.name(),
+                question.name,
+                subject::ALL_CALLS
+            );
+        }
+        subject::read_result(&result, usize::from(question.firings == 2))
+    }
+
+    fn argv(
+        &self,
+        question: &Question,
+        observer: Observer,
+        subject: &[String],
+        seen: &PathBuf,
+    ) -> Vec<String> {
+        let seen = seen.to_string_lossy();
+        let joined = subject.join(" ");
+        let words: Vec<&str> = match observer {
+            Observer::Bare => return subject.to_vec(),
+            // Keys are few, or all that are asked for.
+            Observer::D => vec![
+                self.iotomy,
+                "d",
+                "-q",
+                "-x",
+                "aggsize=64m",
+                "-o",
+                &seen,
+                "-n",
+                question.d,
+                "-c",
+                &joined,
+            ],
+            Observer::Bpftrace => {
+                vec!["bpftrace", "-q", "-o", &seen, "-c", &joined, "-e", question.bpftrace]
+            }
+        };
+        words.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// The sum of the numbers at the ends of lines.
+fn total(output: &str) -> u64 {
+    output.lines().filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_both_are_added_up() {
+        assert_eq!(total("\n  getpgid                    400\n  5000001    2\n"), 402);
+        assert_eq!(total("@[121]: 400\n@[5000001]: 2\n\n"), 402);
+    }
+}
