@@ -118,8 +118,7 @@ fn data_in(bytes: u64) -> u64 {
 fn disturbed(folder: &Folder, mover: &str, inject: &[String], target: &str) -> (Output, CopyRun) {
     // Over an old file a part is rehearsed first, by the same calls.
     let _ = fs::remove_file(folder.path("b"));
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qqq", "-o", "/dev/null"]);
+    let mut command = support::bare("strace", &["-f", "-qqq", "-o", "/dev/null"]);
     let calls: Vec<_> = inject.iter().map(|inject| inject.split(':').next().unwrap()).collect();
     command.arg("-e").arg(format!("trace={}", calls.join(",")));
     // A probe makes the same calls of other files, and every program reads and writes.
@@ -137,8 +136,7 @@ fn disturbed(folder: &Folder, mover: &str, inject: &[String], target: &str) -> (
     }
     command.args([support::IOTOMY, "copy", "--explain", "--json", "record"]);
     command.args(["--block-size", "64K", "--mover", mover, "a", target]);
-    command.current_dir(folder.path("")).stdin(Stdio::null()).env_remove("LD_LIBRARY_PATH");
-    let output = command.output().unwrap();
+    let output = command.current_dir(folder.path("")).output().unwrap();
     let record = parse_copy(&folder.read("record")).unwrap();
     (output, record)
 }

@@ -384,14 +384,10 @@ fn an_error_of_going_back_after_the_trial_is_told_before_the_target_is_emptied()
     folder.write("a", content(SIZE));
     let run = |inject: &[&str]| {
         folder.write("b", OLD);
-        let mut command = Command::new("strace");
-        command.args(["-f", "-qqq", "-o", "log", "-e", "trace=lseek", "-P"]).arg(folder.path("a"));
+        let mut command = support::bare("strace", &["-f", "-qqq", "-o", "log", "-e", "trace=lseek"]);
+        command.arg("-P").arg(folder.path("a"));
         command.args(inject).args([support::IOTOMY, "copy", "--sparse", "never"]);
-        command
-            .args(["--mover", "splice"])
-            .arg(folder.path("a"))
-            .arg("b")
-            .env_remove("LD_LIBRARY_PATH");
+        command.args(["--mover", "splice"]).arg(folder.path("a")).arg("b");
         command.current_dir(folder.path("")).output().unwrap()
     };
     assert!(run(&[]).status.success());
@@ -411,12 +407,11 @@ fn a_page_that_cannot_be_mapped_is_read_plainly() {
     let folder = Folder::new();
     let all = content(SIZE);
     folder.write("a", &all);
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qqq", "-o", "log", "-e", "trace=write", "-P"]).arg(folder.path("b"));
+    let mut command = support::bare("strace", &["-f", "-qqq", "-o", "log", "-e", "trace=write"]);
+    command.arg("-P").arg(folder.path("b"));
     command.args(["-e", "inject=write:error=EFAULT:when=1", support::IOTOMY, "copy"]);
     command.args(["--mover", "mmap-write", "--json", "record", "a", "b"]);
-    command.current_dir(folder.path("")).env_remove("LD_LIBRARY_PATH");
-    let output = command.output().unwrap();
+    let output = command.current_dir(folder.path("")).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert!(folder.read("b") == all);
     // The first page was copied twice, the others once.

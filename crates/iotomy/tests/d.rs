@@ -287,8 +287,7 @@ fn the_calls_of_a_command_are_those_that_strace_counts() {
     let counts = folder.path().join("counts");
     let program = "syscall::read:return /pid == $target/ { printf(\"%s %d\\n\", execname, arg0); }";
     let Some(run) = d(&["-q", "-n", program, "-c", WRITES]) else { return };
-    let strace = std::process::Command::new("strace")
-        .args(["-e", "trace=read", "-o"])
+    let strace = support::bare("strace", &["-e", "trace=read", "-o"])
         .arg(&counts)
         .args(WRITES.split(' '))
         .status()
