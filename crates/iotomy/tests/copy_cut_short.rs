@@ -6,7 +6,7 @@ use crate::support;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use iotomy_movers::MOVERS;
 use iotomy_record::store::parse_copy;

@@ -7,7 +7,7 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_movers::MOVERS;
@@ -384,7 +384,8 @@ fn an_error_of_going_back_after_the_trial_is_told_before_the_target_is_emptied()
     folder.write("a", content(SIZE));
     let run = |inject: &[&str]| {
         folder.write("b", OLD);
-        let mut command = support::bare("strace", &["-f", "-qqq", "-o", "log", "-e", "trace=lseek"]);
+        let mut command =
+            support::bare("strace", &["-f", "-qqq", "-o", "log", "-e", "trace=lseek"]);
         command.arg("-P").arg(folder.path("a"));
         command.args(inject).args([support::IOTOMY, "copy", "--sparse", "never"]);
         command.args(["--mover", "splice"]).arg(folder.path("a")).arg("b");
