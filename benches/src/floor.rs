@@ -65,8 +65,16 @@ impl Floor {
     /// # Errors
     /// When the kernel refuses to attach them.
     pub(crate) fn attach(&mut self) -> Result<Attached> {
+        self.attach_first(usize::MAX)
+    }
+
+    /// Attaches so many of the programs: the one at the entry of a call is the first.
+    ///
+    /// # Errors
+    /// When the kernel refuses to attach them.
+    pub(crate) fn attach_first(&mut self, count: usize) -> Result<Attached> {
         let links: Result<Vec<Link>, _> =
-            self.0.progs_mut().map(|program| program.attach()).collect();
-        Ok(Attached { _links: links.context("cannot attach two BPF programs")? })
+            self.0.progs_mut().take(count).map(|program| program.attach()).collect();
+        Ok(Attached { _links: links.context("cannot attach BPF programs")? })
     }
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::child::{Signals, guarded};
 use crate::d::questions::Question;
 use crate::d::subject;
+use crate::floor::Floor;
 use crate::order::Order;
 use crate::scratch::Scratch;
 
@@ -22,16 +23,18 @@ const REPEATS: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Observer {
     Bare,
+    Empty,
     D,
     Bpftrace,
 }
 
 impl Observer {
-    pub(crate) const ALL: [Self; 3] = [Self::Bare, Self::D, Self::Bpftrace];
+    pub(crate) const ALL: [Self; 4] = [Self::Bare, Self::Empty, Self::D, Self::Bpftrace];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",
+            Self::Empty => "empty BPF programs",
             Self::D => "iotomy d",
             Self::Bpftrace => "bpftrace",
         }
@@ -46,6 +49,7 @@ pub(crate) struct Rounds<'a> {
     signals: &'a Signals,
     iotomy: &'a str,
     folder: &'a Scratch,
+    empty: Floor,
     cpu: usize,
     pub(crate) questions: Vec<Question>,
     /// ns per call, of the fastest run of each block.
@@ -60,7 +64,8 @@ impl<'a> Rounds<'a> {
         questions: Vec<Question>,
     ) -> Result<Self> {
         let cpu = crate::cpus::last()?;
-        Ok(Self { signals, iotomy, folder, cpu, questions, samples: BTreeMap::new() })
+        let empty = Floor::empty()?;
+        Ok(Self { signals, iotomy, folder, empty, cpu, questions, samples: BTreeMap::new() })
     }
 
     /// Makes one block of runs.
@@ -82,22 +87,27 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    fn run(&self, (number, observer): Item) -> Result<f64> {
+    fn run(&mut self, (number, observer): Item) -> Result<f64> {
         self.signals.check()?;
-        let question = &self.questions[number];
+        let question = self.questions[number];
         let [result, errors, seen] =
             ["result", "errors", "seen"].map(|name| self.folder.path().join(name));
         for file in [&result, &seen] {
             let _ = fs::remove_file(file);
         }
         let subject = subject::argv(self.cpu, &result)?;
-        let argv = self.argv(question, observer, &subject, &seen);
+        let argv = self.argv(&question, observer, &subject, &seen);
         let mut command =
             guarded(&argv, File::create(&errors).context("cannot create a temporary file")?)?;
-        // Of what it prints, and of what it sets aside for keys, bpftrace has less unasked.
+        // bpftrace sets aside less for keys unasked.
         command.env("BPFTRACE_MAP_KEYS_MAX", "131072");
+        let attached = match observer {
+            Observer::Empty => Some(self.empty.attach_first(question.firings as usize)?),
+            _ => None,
+        };
         let mut child = command.spawn().context("cannot start a run")?;
         let status = self.signals.wait(&mut child);
+        drop(attached);
         let status = status.with_context(|| observer.name())?;
         let complaint = fs::read_to_string(&errors).unwrap_or_default();
         if !status.success() {
@@ -105,7 +115,7 @@ impl<'a> Rounds<'a> {
                 complaint.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
             bail!("{}, {}: ended with {status}: {last}", observer.name(), question.name);
         }
-        if observer != Observer::Bare {
+        if observer > Observer::Empty {
             // An observer that does not count would win every comparison; D's drops are told on standard error.
             let is_quiet = observer == Observer::Bpftrace || complaint.is_empty();
             ensure!(is_quiet, "{}, {}: {complaint}", observer.name(), question.name);
@@ -130,8 +140,7 @@ impl<'a> Rounds<'a> {
         let seen = seen.to_string_lossy();
         let joined = subject.join(" ");
         let words: Vec<&str> = match observer {
-            Observer::Bare => return subject.to_vec(),
-            // Keys are few, or all that are asked for.
+            Observer::Bare | Observer::Empty => return subject.to_vec(),
             Observer::D => vec![
                 self.iotomy,
                 "d",

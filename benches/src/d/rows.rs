@@ -9,6 +9,7 @@ use super::questions::ALL;
 
 const OURS: &str = "iotomy d";
 const PEER: &str = "bpftrace";
+const EMPTY: &str = "empty BPF programs";
 
 /// Returns the targets.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
@@ -26,7 +27,7 @@ pub(crate) fn block(raws: &[Raw], link: &str) -> String {
         "Overhead per firing of a probe in ns, median and 95 % CI ({link}; `make bench-d` repeats it), beside programs of \
          bpftrace that answer the same.\n\n"
     );
-    let titles = ["question", "**`iotomy d`**", "bpftrace", "ratio"];
+    let titles = ["question", EMPTY, "**`iotomy d`**", PEER, "`iotomy d` ÷ bpftrace"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for question in &ALL {
         let costs = |observer| {
@@ -37,7 +38,7 @@ pub(crate) fn block(raws: &[Raw], link: &str) -> String {
             |observer| costs(observer).and_then(estimate).map_or_else(String::new, |f| shown(f, 0));
         let over = costs(OURS).zip(costs(PEER)).and_then(|(one, other)| ratio(one, other));
         let over = over.map_or_else(String::new, |found| shown(found, 2));
-        rows.push(vec![question.text.to_owned(), each(OURS), each(PEER), over]);
+        rows.push(vec![question.text.to_owned(), each(EMPTY), each(OURS), each(PEER), over]);
     }
     text + &table(&rows, 1)
 }

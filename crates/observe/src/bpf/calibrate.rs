@@ -1,16 +1,17 @@
 //! The overhead that watching adds to a call and to a switch, measured on this machine.
 //!
-//! A thread of this process works in rounds of several kinds ([`rounds`]): it makes the cheapest call there is; it
-//! writes to and reads from a dozen descriptors in turn; it does so with caches that other work has filled, as a busy
-//! server's are; it makes calls with a path; it sends a request to another thread and sleeps until the answer arrives. It does all of that several
-//! times: while the programs are loaded and once more before they are attached, beside them as an unwatched thread, as
-//! a watched one, and, under a filter, with calls that are left out. The differences between the typical (median)
-//! rounds are the overheads ([`typical`]). A fastest round would be one with warm caches, which no server has.
+//! Two teams of threads of this process work in rounds of several kinds ([`rounds`]): a thread makes the cheapest call
+//! there is; it writes to and reads from a dozen descriptors in turn; it does so with caches that other work has filled,
+//! as a busy server's are; it makes calls with a path; it sends a request to another thread and sleeps until the answer
+//! arrives. One team works while the programs are loaded and once more before they are attached. Then one is watched, the
+//! other is not, and they take turns, a block of rounds each; under a filter they do so once more, with calls that are
+//! left out. The differences between the typical (median) rounds are the overheads ([`typical`]). A fastest round would
+//! be one with warm caches, which no server has.
 //!
-//! All but the first follow each other within some 20 ms, and nothing else of iotomy runs meanwhile: what slows the
-//! machine slows all of them. The exception is a CPU that shares its core with this one, and is busy for a while: how long
-//! the same work takes between the rounds tells those that it slowed. Where something else watches calls for a moment,
-//! one of the two measurements before may be without that.
+//! What slows the machine for a while slows the blocks of both teams: the difference between the watched and the unwatched
+//! one is that of neighbours. The exception is a CPU that shares its core with this one, and is busy for a moment: how
+//! long the same work takes between the rounds tells those that it slowed. Where something else watches calls for a
+//! moment, one of the two measurements before may be without that.
 //!
 //! The threads share a CPU, so that no time of theirs is another's idle time, and all of it is theirs.
 
@@ -22,40 +23,32 @@ use std::thread::JoinHandle;
 
 use rustix::thread::{CpuSet, gettid, sched_getcpu, sched_setaffinity};
 
-use self::rounds::{Worker, answer};
-use self::typical::{Phases, Rounds};
+use self::rounds::{Pairs, Worker, answer};
+use self::typical::{Phases, Rounds, Turns};
 use super::object::{Adoption, Session};
 use super::refusal::NO_DESCRIPTORS;
 use crate::price::Price;
 
 const THREAD_ENDED: &str = "cannot calibrate: the thread ended";
 
-/// Threads that work on request.
-pub(super) struct Calibration {
-    ask: SyncSender<()>,
+/// Blocks of rounds, of a kind each team makes so many.
+const BLOCKS: usize = 9;
+
+/// A thread that makes rounds on request, and the one that answers its messages.
+struct Team {
+    ask: SyncSender<usize>,
     hear: Receiver<Rounds>,
     threads: [JoinHandle<()>; 2],
     ids: [u32; 2],
 }
 
-impl Calibration {
-    /// Makes the threads, which begin beside the loading of the programs. `sockets`: whether calls on sockets are watched
-    /// more closely than others.
-    ///
-    /// # Errors
-    /// The resource that did not suffice.
-    pub(super) fn begin(sockets: bool) -> Result<Self, String> {
-        let mut worker = Worker::new(sockets).map_err(|error| match error.raw_os_error() {
-            Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
-                format!("cannot calibrate: {NO_DESCRIPTORS}")
-            }
-            _ => format!("cannot calibrate: no descriptors: {error}"),
-        })?;
+impl Team {
+    fn begin(pairs: Pairs, cpu: usize) -> Result<Self, String> {
+        let mut worker = Worker::new(pairs).map_err(|error| no_descriptors(&error))?;
         let far = worker.take_far();
-        let (ask, asked) = sync_channel::<()>(0);
+        let (ask, asked) = sync_channel::<usize>(0);
         let (tell, hear) = sync_channel(0);
         let (tell_id, hear_id) = sync_channel(2);
-        let cpu = sched_getcpu();
         let tell_own = tell_id.clone();
         let begin = |work: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name("calibrate".to_owned());
@@ -65,8 +58,8 @@ impl Calibration {
             stay_on(cpu);
             let _ = tell_own.send((0, gettid()));
             worker.warm_up();
-            for () in asked {
-                if tell.send(worker.rounds()).is_err() {
+            for blocks in asked {
+                if tell.send(worker.rounds(blocks)).is_err() {
                     break;
                 }
             }
@@ -82,18 +75,11 @@ impl Calibration {
         for (nth, id) in hear_id.iter().take(2) {
             ids[nth] = id.as_raw_nonzero().get().unsigned_abs();
         }
-        let calibration = Self { ask, hear, threads: [caller, peer], ids };
-        calibration.request()?;
-        Ok(calibration)
+        Ok(Self { ask, hear, threads: [caller, peer], ids })
     }
 
-    fn request(&self) -> Result<(), String> {
-        self.ask.send(()).map_err(|_| THREAD_ENDED.to_owned())
-    }
-
-    fn rounds(&self) -> Result<Rounds, String> {
-        self.request()?;
-        self.answer()
+    fn request(&self, blocks: usize) -> Result<(), String> {
+        self.ask.send(blocks).map_err(|_| THREAD_ENDED.to_owned())
     }
 
     /// The result of the request.
@@ -103,6 +89,50 @@ impl Calibration {
             true => Ok(rounds),
             false => Err("cannot calibrate: no round was made".to_owned()),
         }
+    }
+
+    fn rounds(&self, blocks: usize) -> Result<Rounds, String> {
+        self.request(blocks)?;
+        self.answer()
+    }
+
+    /// The caller ends for want of requests, and its peer with it.
+    fn end(self) {
+        drop(self.ask);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Threads that work on request.
+pub(super) struct Calibration {
+    unwatched: Team,
+    watched: Team,
+}
+
+impl Calibration {
+    /// Makes the threads, which begin beside the loading of the programs. `sockets`: whether calls on sockets are watched
+    /// more closely than others.
+    ///
+    /// # Errors
+    /// The resource that did not suffice.
+    pub(super) fn begin(sockets: bool) -> Result<Self, String> {
+        let pairs = rounds::pairs(sockets).map_err(|error| no_descriptors(&error))?;
+        let cpu = sched_getcpu();
+        let [unwatched, watched] = [Team::begin(pairs.clone(), cpu)?, Team::begin(pairs, cpu)?];
+        unwatched.request(BLOCKS)?;
+        Ok(Self { unwatched, watched })
+    }
+
+    /// Blocks of both, a block each in turn.
+    fn turns(&self) -> Result<Turns, String> {
+        let mut turns = Turns::default();
+        for _ in 0..BLOCKS {
+            turns.unwatched.blocks.append(&mut self.unwatched.rounds(1)?.blocks);
+            turns.watched.blocks.append(&mut self.watched.rounds(1)?.blocks);
+        }
+        Ok(turns)
     }
 
     /// Attaches the loaded programs, then those of `beside`, and returns the overhead with all of
@@ -117,27 +147,34 @@ impl Calibration {
         paths: bool,
         beside: impl FnOnce(&Session) -> Result<(), String>,
     ) -> Result<Price, String> {
-        let bare = [self.answer()?, self.rounds()?];
+        let bare = [self.unwatched.answer()?, self.unwatched.rounds(BLOCKS)?];
         session.attach()?;
         beside(session)?;
-        let unwatched = self.rounds()?;
-        for id in self.ids {
+        for id in self.watched.ids {
             session.adopt(Adoption::Thread(id))?;
         }
-        let watched = self.rounds()?;
+        // Their first calls make rows.
+        self.watched.rounds(1)?;
+        let counted = self.turns()?;
         let passed = match lets_pass {
             true => {
                 session.leave_out_own_calls()?;
-                Some(self.rounds()?)
+                Some(self.turns()?)
             }
             false => None,
         };
-        // The caller ends for want of requests, and its peer with it.
-        drop(self.ask);
-        for thread in self.threads {
-            let _ = thread.join();
+        self.unwatched.end();
+        self.watched.end();
+        Ok(Phases { bare, counted, passed, paths }.price())
+    }
+}
+
+fn no_descriptors(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
+            format!("cannot calibrate: {NO_DESCRIPTORS}")
         }
-        Ok(Phases { bare, unwatched, watched, passed, paths }.price())
+        _ => format!("cannot calibrate: no descriptors: {error}"),
     }
 }
 
@@ -157,12 +194,11 @@ mod tests {
     #[test]
     fn rounds_of_every_kind_are_made_and_leave_no_thread() {
         let calibration = Calibration::begin(true).unwrap();
-        assert!(calibration.answer().unwrap().are_complete());
-        assert!(calibration.rounds().unwrap().are_complete());
-        let Calibration { ask, threads, .. } = calibration;
-        drop(ask);
-        for thread in threads {
-            thread.join().unwrap();
-        }
+        assert!(calibration.unwatched.answer().unwrap().are_complete());
+        let turns = calibration.turns().unwrap();
+        assert_eq!([turns.unwatched.blocks.len(), turns.watched.blocks.len()], [BLOCKS; 2]);
+        let Calibration { unwatched, watched } = calibration;
+        unwatched.end();
+        watched.end();
     }
 }

@@ -100,8 +100,7 @@ static __always_inline bool cut(u64 *word, u64 *length)
 /* The name of a thread's process, with nothing behind its end. */
 static __always_inline void name_of(struct machine *m, struct task_struct *task)
 {
-	struct task_struct *leader = m->is_other ? BPF_CORE_READ(task, group_leader)
-						 : bpf_get_current_task_btf()->group_leader;
+	struct task_struct *leader = (void *)word_at(&task->group_leader);
 	u64 *name = (u64 *)m->execname, length = 0;
 
 	if (bpf_probe_read_kernel(name, sizeof(m->execname),

@@ -51,24 +51,23 @@ static long climb_on(u32 turn, void *with)
 {
 	struct machine *m = MACHINE(with);
 	struct climb *c = WORK(struct climb, m);
-	struct dentry *dentry = (void *)c->dentry, *up;
+	struct dentry *dentry = (void *)c->dentry;
 	struct vfsmount *vfs = (void *)c->mount;
-	u64 length, from, place;
-	struct mount *mount, *above;
+	u64 length, from, place, up, mount, above;
 
-	if (vfs && dentry == BPF_CORE_READ(vfs, mnt_root)) {
-		mount = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
-		above = BPF_CORE_READ(mount, mnt_parent);
+	if (vfs && c->dentry == word_at(&vfs->mnt_root)) {
+		mount = c->mount - bpf_core_field_offset(struct mount, mnt);
+		above = word_at(&((struct mount *)mount)->mnt_parent);
 		if (above == mount)
 			return 1;
-		c->dentry = (u64)BPF_CORE_READ(mount, mnt_mountpoint);
-		c->mount = (u64)above + bpf_core_field_offset(struct mount, mnt);
+		c->dentry = word_at(&((struct mount *)mount)->mnt_mountpoint);
+		c->mount = above + bpf_core_field_offset(struct mount, mnt);
 		return 0;
 	}
-	up = BPF_CORE_READ(dentry, d_parent);
-	if (!up || up == dentry)
+	up = word_at(&dentry->d_parent);
+	if (!up || up == c->dentry)
 		return 1;
-	length = BPF_CORE_READ(dentry, d_name.len);
+	length = (u32)word_at(&dentry->d_name.len);
 	from = c->from;
 	if (length > NAME_MOST || length + 1 > from)
 		return 1;
@@ -79,11 +78,11 @@ static long climb_on(u32 turn, void *with)
 	barrier_var(from);
 	from &= STRING_MOST - 1;
 	bpf_probe_read_kernel((char *)m->arena + place + from, length,
-			      BPF_CORE_READ(dentry, d_name.name));
+			      (void *)word_at(&dentry->d_name.name));
 	from--;
 	MADE(m, c->place, from) = '/';
 	c->from = from;
-	c->dentry = (u64)up;
+	c->dentry = up;
 	return 0;
 }
 
@@ -153,7 +152,7 @@ __noinline int d_file_text(struct machine *m, u64 to, u64 entry, u64 mount_of, u
 
 		return keep_kernel_text(m, to, (u64)BPF_CORE_READ(typed, i_sb, s_type, name));
 	}
-	if (vfs && BPF_CORE_READ((struct vfsmount___flags *)vfs, mnt_flags) & KERNEL_MOUNT)
+	if (vfs && word_at(&((struct vfsmount___flags *)vfs)->mnt_flags) & KERNEL_MOUNT)
 		return KEEP(m, to, no_path);
 	switch (which) {
 	case FILE_NAME:
@@ -178,13 +177,12 @@ __noinline int d_file_text(struct machine *m, u64 to, u64 entry, u64 mount_of, u
 static __always_inline struct file *file_of_descriptor(struct machine *m, u64 fd)
 {
 	struct task_struct *task = (void *)m->task;
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file *file = NULL;
+	struct files_struct *files = (void *)word_at(&task->files);
+	struct fdtable *table = (void *)word_at(&files->fdt);
 
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+	if (!table || fd >= (u32)word_at(&table->max_fds))
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
-	return file;
+	return (void *)word_at((void *)word_at(&table->fd) + 8 * fd);
 }
 
 /* A name of the file behind a descriptor: fds[]. */
@@ -197,8 +195,7 @@ __noinline int d_fd_text(struct machine *m, u64 to, u64 fd, u64 which)
 	file = file_of_descriptor(m, fd);
 	if (!file)
 		return KEEP(m, to, no_file);
-	return d_file_text(m, to, (u64)BPF_CORE_READ(file, f_path.dentry),
-			   (u64)BPF_CORE_READ(file, f_path.mnt), which);
+	return d_file_text(m, to, word_at(&file->f_path.dentry), word_at(&file->f_path.mnt), which);
 }
 
 /* A number of it: where it is read or written next, or how it was opened. */

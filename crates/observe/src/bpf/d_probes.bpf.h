@@ -149,12 +149,19 @@ static __always_inline void leave(u32 *level)
 
 static __always_inline void note_thread(struct machine *m, struct task_struct *task)
 {
-	m->facts[FACT_PID] = tgid_of(task);
-	m->facts[FACT_TID] = pid_of(task);
-	/* Threads outside iotomy's namespace have the number 0 all. */
-	m->facts[FACT_THREAD_START] = task->start_time ^ bpf_get_current_task();
-	m->facts[FACT_ERRNO] = 0;
+	if (sight.level) {
+		m->facts[FACT_PID] = tgid_of(task);
+		m->facts[FACT_TID] = pid_of(task);
+	} else {
+		m->facts[FACT_PID] = task->tgid;
+		m->facts[FACT_TID] = task->pid;
+	}
 	m->task = (u64)task;
+	/* Read again, it is a number. */
+	barrier();
+	/* Threads outside iotomy's namespace have the number 0 all. */
+	m->facts[FACT_THREAD_START] = task->start_time ^ m->task;
+	m->facts[FACT_ERRNO] = 0;
 	m->is_other = 0;
 }
 

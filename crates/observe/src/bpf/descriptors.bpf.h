@@ -5,17 +5,6 @@
 
 #include "fields.bpf.h"
 
-/* Eight bytes of anything, as a number. */
-static __always_inline u64 word_at(void *at)
-{
-	u64 word = 0;
-
-	if (bpf_rdonly_cast)
-		return AS(struct timespec64, at)->tv_sec;
-	bpf_probe_read_kernel(&word, sizeof(word), at);
-	return word;
-}
-
 static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 {
 	struct files_struct *files = UNTRUSTED(struct task_struct, task)->files;

@@ -17,6 +17,17 @@ extern void *bpf_rdonly_cast(const void *at, u32 type) __ksym __weak;
 #define FIELD(type, at, field) \
 	(bpf_rdonly_cast ? AS(type, at)->field : BPF_CORE_READ((type *)(at), field))
 
+/* Eight bytes of anything, as a number. */
+static __always_inline u64 word_at(const void *at)
+{
+	u64 word = 0;
+
+	if (bpf_rdonly_cast)
+		return AS(struct timespec64, at)->tv_sec;
+	bpf_probe_read_kernel(&word, sizeof(word), at);
+	return word;
+}
+
 /*
  * A struct whose fields are pointers to load. Where the verifier trusts the struct (a task, say),
  * each such load has it search all types of the kernel by name for what it may trust then, four

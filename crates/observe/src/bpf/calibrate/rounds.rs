@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Instant;
 
 use iotomy_sys::caches::Evictor;
@@ -11,14 +12,12 @@ use iotomy_sys::pace::busy_work;
 
 use super::typical::{Block, Rounds};
 
-/// Rounds of a kind are made in as many blocks.
-const BLOCKS: usize = 9;
 /// Rounds in a block that give one time together.
 const TIGHT: u32 = 128;
 const WARM: u32 = 16;
-/// Cold rounds in all, each of which gives a time.
-const COLD: usize = 189;
-const COLD_TALKS: usize = 81;
+/// Cold rounds, each of which gives a time.
+const COLD: usize = 21;
+const COLD_TALKS: usize = 9;
 /// Turns of the work that tells the pace of a CPU: half a microsecond.
 const PACE: u32 = 200;
 /// The request size of most programs, or less.
@@ -28,10 +27,22 @@ const PAIRS: usize = 16;
 /// The size of a request to another thread, and of its answer.
 const MESSAGE: usize = 64;
 
+/// Descriptors that the threads share, as they take turns: one to write to and one to read from, each.
+pub(super) type Pairs = Arc<[[OwnedFd; 2]]>;
+
+/// `sockets`: whether calls on sockets are watched more closely than others.
+pub(super) fn pairs(sockets: bool) -> io::Result<Pairs> {
+    let pair = || match sockets {
+        true => socket_pair(),
+        // Where there are no devices.
+        false => device_pair().or_else(|_| socket_pair()),
+    };
+    (0..PAIRS).map(|_| pair()).collect()
+}
+
 /// The thread that makes the rounds.
 pub(super) struct Worker {
-    /// One to write to and one to read from, each.
-    pairs: Vec<[OwnedFd; 2]>,
+    pairs: Pairs,
     near: OwnedFd,
     far: Option<OwnedFd>,
     block: Vec<u8>,
@@ -40,16 +51,10 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// `sockets`: whether calls on sockets are watched more closely than others.
-    pub(super) fn new(sockets: bool) -> io::Result<Self> {
+    pub(super) fn new(pairs: Pairs) -> io::Result<Self> {
         let [near, far] = socket_pair()?;
-        let pair = || match sockets {
-            true => socket_pair(),
-            // Where there are no devices.
-            false => device_pair().or_else(|_| socket_pair()),
-        };
         Ok(Self {
-            pairs: (0..PAIRS).map(|_| pair()).collect::<io::Result<_>>()?,
+            pairs,
             near,
             far: Some(far),
             block: vec![1; BLOCK],
@@ -73,9 +78,8 @@ impl Worker {
     }
 
     /// Blocks of rounds of every kind. One that fails, and those after it, are not there.
-    pub(super) fn rounds(&mut self) -> Rounds {
-        let blocks = (0..BLOCKS).map_while(|_| self.block().ok()).collect();
-        Rounds { blocks }
+    pub(super) fn rounds(&mut self, blocks: usize) -> Rounds {
+        Rounds { blocks: (0..blocks).map_while(|_| self.block().ok()).collect() }
     }
 
     fn block(&mut self) -> io::Result<Block> {
@@ -89,12 +93,12 @@ impl Worker {
         let talk = timed(WARM / 2, || self.talk())?;
         let path = timed(WARM, ask_for_a_path)?;
         let mut cold = Vec::new();
-        for _ in 0..COLD / BLOCKS {
+        for _ in 0..COLD {
             cold.push(self.cold_pass()?);
             least_pace = least_pace.min(pace());
         }
         let mut cold_talk = Vec::new();
-        for _ in 0..COLD_TALKS / BLOCKS {
+        for _ in 0..COLD_TALKS {
             self.evictor.evict();
             cold_talk.push(timed(1, || self.talk())?);
         }

@@ -43,29 +43,33 @@ impl Rounds {
 
     /// The median rounds, as they would be on a core that no other CPU shares, where the work takes `least_pace`.
     fn typical(&self, least_pace: f64) -> Typical {
-        let slowed = |block: &Block| match block.pace <= CALM * least_pace {
-            true => 1.0,
-            false => BESIDE_A_BUSY_CPU,
-        };
-        let of = |time: fn(&Block) -> f64| {
-            median(self.blocks.iter().map(|block| time(block) / slowed(block)))
-        };
-        let each = |times: fn(&Block) -> &[f64]| {
-            let times = |block| times(block).iter().map(move |time| time / slowed(block));
-            median(self.blocks.iter().flat_map(times))
-        };
-        Typical {
-            tight: of(|block| block.tight),
-            warm: of(|block| block.warm),
-            cold: each(|block| &block.cold),
-            talk: of(|block| block.talk),
-            cold_talk: each(|block| &block.cold_talk),
-            path: of(|block| block.path),
-        }
+        let blocks: Vec<Typical> =
+            self.blocks.iter().map(|block| block.typical(least_pace)).collect();
+        Typical::median(&blocks)
     }
 }
 
-/// The median round of each kind.
+impl Block {
+    /// Its own rounds, the median ones where each gave a time.
+    fn typical(&self, least_pace: f64) -> Typical {
+        let slowed = match self.pace <= CALM * least_pace {
+            true => 1.0,
+            false => BESIDE_A_BUSY_CPU,
+        };
+        let each = |times: &[f64]| median(times.iter().copied());
+        Typical {
+            tight: self.tight,
+            warm: self.warm,
+            cold: each(&self.cold),
+            talk: self.talk,
+            cold_talk: each(&self.cold_talk),
+            path: self.path,
+        }
+        .map(|time| time / slowed)
+    }
+}
+
+/// A round of each kind: its time, or what that differs by.
 #[derive(Debug, Clone, Copy)]
 struct Typical {
     tight: f64,
@@ -77,27 +81,55 @@ struct Typical {
 }
 
 impl Typical {
-    /// Of calls the lesser times, as something else may have watched them for a moment; of messages, whose times change
-    /// from one moment to the next, the later ones.
-    fn least(self, later: Self) -> Self {
-        Self {
-            tight: self.tight.min(later.tight),
-            warm: self.warm.min(later.warm),
-            cold: self.cold.min(later.cold),
-            path: self.path.min(later.path),
-            ..later
-        }
+    fn times(self) -> [f64; 6] {
+        [self.tight, self.warm, self.cold, self.talk, self.cold_talk, self.path]
+    }
+
+    fn of([tight, warm, cold, talk, cold_talk, path]: [f64; 6]) -> Self {
+        Self { tight, warm, cold, talk, cold_talk, path }
+    }
+
+    fn map(self, to: impl Fn(f64) -> f64) -> Self {
+        Self::of(self.times().map(to))
+    }
+
+    fn with(self, other: Self, to: impl Fn(f64, f64) -> f64) -> Self {
+        let (one, other) = (self.times(), other.times());
+        Self::of(std::array::from_fn(|kind| to(one[kind], other[kind])))
+    }
+
+    /// The median of each kind.
+    fn median(all: &[Self]) -> Self {
+        Self::of(std::array::from_fn(|kind| median(all.iter().map(|one| one.times()[kind]))))
     }
 }
 
-/// The rounds with nothing attached, made twice; of a thread that is not watched; of one that is; and of one whose calls are let
-/// pass.
+/// Blocks that two teams made in turn.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    pub(super) unwatched: Rounds,
+    pub(super) watched: Rounds,
+}
+
+impl Turns {
+    /// What the watched rounds took longer than their neighbours.
+    fn added(&self, least_pace: f64) -> Typical {
+        let pairs = self.watched.blocks.iter().zip(&self.unwatched.blocks);
+        let of = |(watched, unwatched): (&Block, &Block)| {
+            let [watched, unwatched] = [watched, unwatched].map(|one| one.typical(least_pace));
+            watched.with(unwatched, |one, other| one - other)
+        };
+        Typical::median(&pairs.map(of).collect::<Vec<_>>())
+    }
+}
+
+/// The rounds with nothing attached, made twice; those of a team that is not watched and of one that is, in turn; and
+/// those where its calls are let pass.
 #[derive(Debug)]
 pub(super) struct Phases {
     pub(super) bare: [Rounds; 2],
-    pub(super) unwatched: Rounds,
-    pub(super) watched: Rounds,
-    pub(super) passed: Option<Rounds>,
+    pub(super) counted: Turns,
+    pub(super) passed: Option<Turns>,
     /// Whether paths are watched.
     pub(super) paths: bool,
 }
@@ -110,40 +142,62 @@ const AT_MOST: f64 = BESIDE_A_BUSY_CPU;
 impl Phases {
     /// What the rounds took longer than the bare ones.
     pub(super) fn price(&self) -> Price {
-        let [one, other] = &self.bare;
-        let all = [one, other, &self.unwatched, &self.watched];
-        let all = all.into_iter().chain(&self.passed);
+        let turns = || std::iter::once(&self.counted).chain(&self.passed);
+        let all = self.bare.iter().chain(turns().flat_map(|one| [&one.unwatched, &one.watched]));
         let pace = all.map(Rounds::least_pace).fold(f64::INFINITY, f64::min);
-        let bare = one.typical(pace).least(other.typical(pace));
-        let of = |rounds: &Rounds| call_and_switch(bare, rounds.typical(pace));
+        let [one, other] = self.bare.each_ref().map(|rounds| rounds.typical(pace));
+        // The lesser times, as something else may have watched the calls for a moment.
+        let bare = one.with(other, f64::min);
+        let mut unwatched: Vec<Block> = Vec::new();
+        unwatched.extend(turns().flat_map(|one| one.unwatched.blocks.iter().cloned()));
+        let unwatched = Rounds { blocks: unwatched }.typical(pace);
+        let unwatched = unwatched.with(bare, |one, other| one - other).with_modelled_talks();
+        let more = |turns: &Turns| unwatched.with(turns.added(pace), |one, other| one + other);
         // A call that is let pass has what an unwatched one has, and one that is counted has what both have.
-        let unwatched = of(&self.unwatched).0;
-        let passed = self.passed.as_ref().map(|rounds| of(rounds).0.at_least(unwatched));
-        let (call, switch) = of(&self.watched);
-        let call = call.at_least(passed.unwrap_or(unwatched));
-        let path = match self.paths {
-            true => path(bare, self.watched.typical(pace), call),
-            false => Range::default(),
-        };
-        let passed = passed.unwrap_or(call);
-        Price { call, switch, path, passed, unwatched, bare_call_ns: bare.tight }
+        let of_unwatched = unwatched.call();
+        let passed = self.passed.as_ref().map(|turns| more(turns).call().at_least(of_unwatched));
+        let watched = more(&self.counted);
+        let call = watched.call().at_least(passed.unwrap_or(of_unwatched));
+        let path = if self.paths { watched.path(call) } else { Range::default() };
+        Price {
+            call,
+            switch: watched.switch(),
+            path,
+            passed: passed.unwrap_or(call),
+            unwatched: of_unwatched,
+            bare_call_ns: bare.tight,
+        }
     }
 }
 
-fn call_and_switch(bare: Typical, seen: Typical) -> (Range, Range) {
-    let (warm, cold) = ((seen.warm - bare.warm) / 2.0, (seen.cold - bare.cold) / 2.0);
-    let tight = seen.tight - bare.tight;
-    let range = |low, high| Range::between(AT_LEAST * low, AT_MOST * high);
-    let switch = (seen.talk - bare.talk) / 2.0 - 2.0 * warm;
-    // Three of the four calls find what the first has brought into the caches.
-    let cold_switch = (seen.cold_talk - bare.cold_talk - cold - 3.0 * warm) / 2.0;
-    (range(tight.min(warm), cold.max(warm)), range(switch, cold_switch))
-}
+/// Of rounds, what they took longer than bare ones.
+impl Typical {
+    /// Messages take so long that their times before and after programs are attached differ by more than these add: a
+    /// switch of a thread that is not watched passes one program, and a call two.
+    fn with_modelled_talks(self) -> Self {
+        let [warm, cold] = [self.warm, self.cold].map(|round| round / 2.0);
+        let (talk, cold_talk) = (5.0 * warm, cold + 3.0 * warm + cold);
+        Self { talk, cold_talk, ..self }
+    }
 
-/// What a call has more if it is given a path; with cold caches as much more as other calls.
-fn path(bare: Typical, seen: Typical, call: Range) -> Range {
-    let more = AT_LEAST * ((seen.path - bare.path) - (seen.tight - bare.tight)).max(0.0);
-    Range::between(more, more * (call.high / call.low.max(1.0)).max(1.0))
+    fn call(self) -> Range {
+        let (warm, cold) = (self.warm / 2.0, self.cold / 2.0);
+        Range::between(AT_LEAST * self.tight.min(warm), AT_MOST * cold.max(warm))
+    }
+
+    fn switch(self) -> Range {
+        let (warm, cold) = (self.warm / 2.0, self.cold / 2.0);
+        let switch = self.talk / 2.0 - 2.0 * warm;
+        // Three of the four calls find what the first has brought into the caches.
+        let cold_switch = (self.cold_talk - cold - 3.0 * warm) / 2.0;
+        Range::between(AT_LEAST * switch, AT_MOST * cold_switch)
+    }
+
+    /// What a call has more if it is given a path; with cold caches as much more as other calls.
+    fn path(self, call: Range) -> Range {
+        let more = AT_LEAST * (self.path - self.tight).max(0.0);
+        Range::between(more, more * (call.high / call.low.max(1.0)).max(1.0))
+    }
 }
 
 fn median(times: impl Iterator<Item = f64>) -> f64 {
@@ -184,16 +238,28 @@ mod tests {
 
     const BARE: [f64; 5] = [80.0, 1_500.0, 4_000.0, 4_000.0, 9_000.0];
 
-    fn phases(watched: [f64; 5], passed: Option<[f64; 5]>) -> Price {
-        let unwatched = [BARE[0] + 100.0, BARE[1] + 240.0, BARE[2] + 600.0, BARE[3], BARE[4]];
-        let phases = Phases {
+    const UNWATCHED: [f64; 5] =
+        [BARE[0] + 100.0, BARE[1] + 240.0, BARE[2] + 600.0, BARE[3], BARE[4]];
+
+    /// The messages of the unwatched ones take as long as they are modelled.
+    fn turns(watched: [f64; 5]) -> Turns {
+        let mut unwatched = UNWATCHED;
+        unwatched[3] += 5.0 * 120.0;
+        unwatched[4] += 2.0 * 300.0 + 3.0 * 120.0;
+        Turns { unwatched: rounds(unwatched), watched: rounds(watched) }
+    }
+
+    fn phases_of(watched: [f64; 5], passed: Option<[f64; 5]>) -> Phases {
+        Phases {
             bare: [rounds(BARE.map(|ns| 3.0 * ns)), rounds(BARE)],
-            unwatched: rounds(unwatched),
-            watched: rounds(watched),
-            passed: passed.map(rounds),
+            counted: turns(watched),
+            passed: passed.map(turns),
             paths: false,
-        };
-        phases.price()
+        }
+    }
+
+    fn phases(watched: [f64; 5], passed: Option<[f64; 5]>) -> Price {
+        phases_of(watched, passed).price()
     }
 
     #[test]
@@ -247,14 +313,28 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_on_which_messages_take_longer_for_a_while_changes_no_switch() {
+        let watched = [280.0, 2_000.0, 5_200.0, 5_600.0, 12_100.0];
+        let mut phases = phases_of(watched, None);
+        let before = phases.price();
+        for rounds in [&mut phases.counted.unwatched, &mut phases.counted.watched] {
+            for block in &mut rounds.blocks {
+                let part = if block.pace > 1_300.0 { BESIDE_A_BUSY_CPU } else { 1.0 };
+                block.talk += 700.0 * part;
+                block.cold_talk.iter_mut().for_each(|time| *time += 700.0 * part);
+            }
+        }
+        assert_ends(phases.price().switch, before.switch.ends());
+    }
+
+    #[test]
     fn a_busy_cpu_beside_some_of_the_rounds_changes_nothing() {
-        let whole = phases([280.0, 2_000.0, 5_200.0, 5_600.0, 12_100.0], None);
-        let mut watched = rounds([280.0, 2_000.0, 5_200.0, 5_600.0, 12_100.0]);
-        watched.blocks.retain(|block| block.pace > 1_300.0);
-        let unwatched = [BARE[0] + 100.0, BARE[1] + 240.0, BARE[2] + 600.0, BARE[3], BARE[4]];
-        let bare = [rounds(BARE), rounds(BARE)];
-        let phases =
-            Phases { bare, unwatched: rounds(unwatched), watched, passed: None, paths: true };
+        let watched = [280.0, 2_000.0, 5_200.0, 5_600.0, 12_100.0];
+        let whole = phases(watched, None);
+        let mut phases = phases_of(watched, None);
+        phases.counted.watched.blocks.retain(|block| block.pace > 1_300.0);
+        phases.counted.unwatched.blocks.retain(|block| block.pace < 1_300.0);
+        phases.paths = true;
         assert_ends(phases.price().call, whole.call.ends());
         // 200 a tight call, and 3 times as many with a path; none where paths are not watched.
         let times = phases.price().call.high / phases.price().call.low;

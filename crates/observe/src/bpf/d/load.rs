@@ -315,7 +315,10 @@ fn prepare(
             is_keyed && (one.of == Type::String) == is_string
         })
     };
-    let rows = (form.options.aggsize / 16).saturating_mul(u64::from(possible_cpus()));
+    // A key counts 32 bytes at least, or 24 where it is the only one; of a distribution, each bin has a row.
+    let is_binned = form.aggregations.iter().any(|one| one.function.is_distribution());
+    let keys = form.options.aggsize / if is_binned { 16 } else { 32 };
+    let rows = (keys + form.aggregations.len() as u64).saturating_mul(u64::from(possible_cpus()));
     let variables = form.options.dynvarsize / 64;
     let count = |is_there: bool, most: u64| match is_there {
         true => most.clamp(1, 1 << 20) as u32,
