@@ -160,7 +160,10 @@ fn what_is_wrong_is_told_at_its_place_before_anything_runs() {
     for (words, said) in [
         (&["-n", "syscall::read:entry { @ = quantise(arg0); }"][..], "did you mean `quantize`?"),
         (&["-n", "syscall::raed:entry {}"], "^^^^^^^^^^^^^^^^^^^ did you mean `read`?"),
-        (&["-n", "vminfo:::pgin {}"], "iotomy trace and iotomy anatomy count page faults"),
+        (
+            &["-n", "vminfo:::maj_fault {}"],
+            "iotomy trace counts page faults that read from a device",
+        ),
         (&["-n", "syscall::read:entry { trace(caller); }"], "caller cannot be traced"),
         (&["-n", "fbt::read:entry {}"], "the provider `fbt` is not supported"),
         (&["-n", "BEGIN { trace($1); }"], "give the script more arguments"),

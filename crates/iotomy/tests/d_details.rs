@@ -138,11 +138,11 @@ fn stacks_have_the_names_of_functions() {
 #[test]
 fn probes_that_linux_does_not_tell_of_are_refused_with_what_there_is_instead() {
     for (probe, says) in [
-        ("io:::wait-start", "sched:::sleep"),
+        ("sysinfo:::sysreed", "did you mean `sysread`?"),
         ("sched:::enqueue", "sched:::wakeup"),
         ("sched:::on-cpus", "did you mean `on-cpu`?"),
         ("proc:::exec-failure", "syscall::exec*"),
-        ("vminfo:::pgin", "page faults"),
+        ("vminfo:::maj_fault", "counts page faults"),
         ("syscall::xsta?:entry", "no probe matches"),
     ] {
         let run = iotomy(&["d", "-e", "-n", &format!("{probe} {{}}")]).output().unwrap();

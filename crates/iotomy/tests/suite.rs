@@ -35,6 +35,7 @@ mod d_details;
 mod d_points;
 mod d_record;
 mod d_scripts;
+mod d_statistics;
 mod diff;
 mod doctor;
 mod findings;

@@ -171,6 +171,8 @@ pub(crate) fn members(object: Object) -> &'static [Member] {
 pub(crate) fn argument(provider: &str, name: &str, number: u8) -> Option<Type> {
     let object = |object| Some(Type::Object(object));
     match (provider, name, number) {
+        // Which request it is is not told.
+        ("io", "wait-start" | "wait-done", _) => None,
         ("io", _, 0) => object(Object::Bufinfo),
         ("io", _, 1) => object(Object::Devinfo),
         ("io", _, 2) => object(Object::Fileinfo),
@@ -192,7 +194,7 @@ pub(crate) fn argument(provider: &str, name: &str, number: u8) -> Option<Type> {
         ("proc", "lwp-create" | "signal-discard" | "signal-send", 1) => object(Object::Psinfo),
         ("proc", "signal-discard" | "signal-send", 2) => Some(INT),
         ("syscall", "entry", 0..=5) | ("syscall", "return", 0..=1) => Some(I64),
-        ("profile" | "tick", _, 0..=1) => Some(U64),
+        ("profile" | "tick", _, 0..=1) | ("sysinfo" | "vminfo", _, 0) => Some(U64),
         _ => None,
     }
 }

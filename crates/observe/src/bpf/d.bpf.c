@@ -3,9 +3,9 @@
  * Runs the clauses of a D program, in the kernel.
  *
  * Hooks: the BTF-typed raw tracepoints sys_enter, sys_exit and sched_switch, those of processes
- * (d_points.bpf.h), the scheduler (d_sched.bpf.h) and block requests (d_io.bpf.h), and timers of
- * the CPUs, of which those are loaded that the program needs, and `fire_probe`, which user space
- * runs for BEGIN, END and what else it fires itself.
+ * (d_points.bpf.h), the scheduler (d_sched.bpf.h), block requests (d_io.bpf.h) and page faults
+ * (d_counts.bpf.h), and timers of the CPUs, of which those are loaded that the program needs, and
+ * `fire_probe`, which user space runs for BEGIN, END and what else it fires itself.
  *
  * The clauses are instructions that user space emits (crates/d/src/kernel) and puts in place of
  * `clauses`, the last function of this object. What loops, or handles maps and strings, is a
@@ -225,6 +225,7 @@ static __always_inline bool is_meant(struct task_struct *task)
 #ifdef DETAILS
 #include "d_files.bpf.h"
 #include "d_io.bpf.h"
+#include "d_counts.bpf.h"
 #include "d_stacks.bpf.h"
 #endif
 

@@ -124,8 +124,9 @@ static __always_inline void note_request(struct machine *m, u64 bio, const struc
 	m->present[FACT_DEV_PATH] = 1;
 }
 
+/* `is_whole`: in a function that the verifier looks at once, which has no call to spare for it. */
 static __always_inline void fire_request(u32 number, u64 bio, const struct flight *f, u64 left,
-					 u32 error)
+					 u32 error, bool is_whole)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe *probe = bpf_map_lookup_elem(&probes, &number);
@@ -140,7 +141,11 @@ static __always_inline void fire_request(u32 number, u64 bio, const struct fligh
 	note_thread(m, task);
 	_Pragma("unroll") for (int i = 0; i < 10; i++) m->facts[i] = 0;
 	note_request(m, bio, f, left, error);
-	fire_at(m, number, probe);
+	note_probe(m, number, probe);
+	if (is_whole)
+		run_clauses(m, probe->set);
+	else
+		d_fire(m, probe->set);
 	leave(level);
 }
 
@@ -163,7 +168,7 @@ int BPF_PROG(bio_begins, struct bio *bio)
 	if (knobs.points[POINT_IO_DONE] && bpf_map_update_elem(&flights, &key, &f, BPF_ANY))
 		count(&counters.lost_requests);
 	if (knobs.points[POINT_IO_START])
-		fire_request(knobs.points[POINT_IO_START], key, &f, 0, 0);
+		fire_request(knobs.points[POINT_IO_START], key, &f, 0, 0, false);
 	return 0;
 }
 
@@ -184,19 +189,21 @@ static __always_inline u32 errno_of(u8 status)
 	}
 }
 
-/* A bio is done; one that did not begin here is not told of. */
-static __always_inline void end_bio(u64 bio, u64 left, u32 error)
+/* A bio is done; one that did not begin here is not told of. Looked at once by the verifier, for a
+ * request has many. */
+__noinline int end_bio(u64 bio, u64 left, u32 error)
 {
 	struct flight *begun = bpf_map_lookup_elem(&flights, &bio), f;
 
 	if (!begun)
-		return;
+		return 0;
 	f = *begun;
 	bpf_map_delete_elem(&flights, &bio);
 	if (exited)
-		return;
+		return 0;
 	f.flags |= B_DONE | (error ? B_ERROR : 0);
-	fire_request(knobs.points[POINT_IO_DONE], bio, &f, left, error);
+	fire_request(knobs.points[POINT_IO_DONE], bio, &f, left, error, true);
+	return 0;
 }
 
 /* Of devices without requests. */
@@ -204,8 +211,11 @@ SEC("tp_btf/block_bio_complete")
 int BPF_PROG(bio_ends, struct request_queue *queue, struct bio *bio)
 {
 	struct bio___status *typed = (void *)bio;
+	u64 number = 0;
 
-	end_bio((u64)bio, BPF_CORE_READ(bio, bi_iter.bi_size),
+	/* What is verified once takes numbers, and a pointer that is read is one. */
+	bpf_probe_read_kernel(&number, sizeof(number), &bio);
+	end_bio(number, BPF_CORE_READ(bio, bi_iter.bi_size),
 		errno_of(BPF_CORE_READ(typed, bi_status)));
 	return 0;
 }

@@ -84,7 +84,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 }
 
 /* Runs the clauses of the firing's probe. */
-__noinline int d_fire(struct machine *m, u64 set_number)
+static __always_inline int run_clauses(struct machine *m, u64 set_number)
 {
 	u32 at = set_number;
 	bool was_over = exited;
@@ -107,6 +107,12 @@ __noinline int d_fire(struct machine *m, u64 set_number)
 			break;
 	}
 	return 0;
+}
+
+/* The same, looked at once by the verifier. */
+__noinline int d_fire(struct machine *m, u64 set_number)
+{
+	return run_clauses(m, set_number);
 }
 
 static __always_inline u32 *level_of_cpu(void)
@@ -178,11 +184,16 @@ static __always_inline u32 probe_of_call(struct task_struct *task, long id, u32 
 	return both ? *both >> shift & 0xffff : 0;
 }
 
-static __always_inline void fire_at(struct machine *m, u32 number, struct probe *probe)
+static __always_inline void note_probe(struct machine *m, u32 number, struct probe *probe)
 {
 	m->probe = (u64)probe;
 	m->names = probe->names;
 	m->probe_number = number;
+}
+
+static __always_inline void fire_at(struct machine *m, u32 number, struct probe *probe)
+{
+	note_probe(m, number, probe);
 	d_fire(m, probe->set);
 }
 

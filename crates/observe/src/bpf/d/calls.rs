@@ -215,7 +215,7 @@ impl Unmatched {
                 Some(near) if near != pattern.name() => format!("did you mean `{near}`?"),
                 _ => format!("the probes of {} are {}", pattern.provider(), points.join(", ")),
             },
-            _ => "the probes here are those of syscall, proc, sched, io, tick-, profile-, BEGIN, END and ERROR"
+            _ => "the probes here are those of syscall, proc, sched, io, sysinfo, vminfo, tick-, profile-, BEGIN, END and ERROR"
                 .to_owned(),
         };
         Self { description: pattern.to_string(), place: pattern.place(), advice }
@@ -225,16 +225,13 @@ impl Unmatched {
 /// What there is in place of a probe that Linux does not tell of.
 fn without(pattern: &ProbePattern) -> Option<&'static str> {
     Some(match (pattern.provider(), pattern.name()) {
-        ("io", "wait-start" | "wait-done") => {
-            "Linux does not tell which request a thread waits for; take sched:::sleep and sched:::on-cpu"
-        }
         ("sched", "enqueue") => "take sched:::wakeup",
         ("sched", "dequeue" | "remain-cpu" | "surrender" | "tick" | "change-pri") => {
             "take sched:::on-cpu, off-cpu, sleep, preempt or wakeup"
         }
         ("proc", "exec" | "exec-failure") => "take syscall::exec*:entry and :return",
         ("proc", "signal-handle" | "signal-clear" | "signal-discard") => "take proc:::signal-send",
-        ("vminfo" | "sysinfo", _) => "iotomy trace and iotomy anatomy count page faults",
+        ("vminfo", "maj_fault") => "iotomy trace counts page faults that read from a device",
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! Probes of processes, the scheduler and block requests, at points of the kernel.
+//! Probes of processes, the scheduler, block requests and statistics, at points of the kernel.
 
 use iotomy_d::Probe;
 
@@ -6,7 +6,7 @@ use iotomy_d::Probe;
 pub(super) struct Point {
     provider: &'static str,
     name: &'static str,
-    /// The program of `d_points.bpf.h`, `d_sched.bpf.h` or `d_io.bpf.h`.
+    /// The program of `d_points.bpf.h`, `d_sched.bpf.h`, `d_io.bpf.h` or `d_counts.bpf.h`.
     pub(super) programs: &'static [&'static str],
     /// It is in the object with what few programs need.
     pub(super) is_detail: bool,
@@ -28,8 +28,11 @@ const fn detail(
     Point { provider, name, programs, is_detail: true }
 }
 
+const CALLS: &[&str] = &["counted_calls"];
+const PAGES: &[&str] = &["counted_pages"];
+
 /// By number, as `enum point` of `d.h` has them.
-pub(super) const POINTS: [Point; 15] = [
+pub(super) const POINTS: [Point; 35] = [
     point("proc", "create", &["created"]),
     point("proc", "lwp-create", &["created"]),
     point("proc", "exec-success", &["executed"]),
@@ -45,6 +48,26 @@ pub(super) const POINTS: [Point; 15] = [
     point("sched", "wakeup", &["woken"]),
     detail("io", "start", &["bio_begins"]),
     detail("io", "done", &["bio_begins", "bio_ends", "request_ends"]),
+    detail("io", "wait-start", &["waited"]),
+    detail("io", "wait-done", &["waited"]),
+    detail("sysinfo", "sysread", CALLS),
+    detail("sysinfo", "syswrite", CALLS),
+    detail("sysinfo", "readch", &["counted_bytes"]),
+    detail("sysinfo", "writech", &["counted_bytes"]),
+    detail("sysinfo", "sysexec", CALLS),
+    detail("sysinfo", "sysfork", CALLS),
+    detail("sysinfo", "sysvfork", CALLS),
+    detail("sysinfo", "sema", CALLS),
+    detail("sysinfo", "msg", CALLS),
+    detail("sysinfo", "pswitch", &["counted_switches"]),
+    detail("sysinfo", "inv_swtch", &["counted_switches"]),
+    detail("vminfo", "as_fault", &["counted_faults"]),
+    detail("vminfo", "prot_fault", &["counted_faults"]),
+    detail("vminfo", "kernel_asflt", &["counted_kernel_faults"]),
+    detail("vminfo", "pgin", PAGES),
+    detail("vminfo", "pgpgin", PAGES),
+    detail("vminfo", "pgout", PAGES),
+    detail("vminfo", "pgpgout", PAGES),
 ];
 
 impl Point {

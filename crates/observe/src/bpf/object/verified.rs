@@ -295,7 +295,7 @@ fn pointers_are_loaded_from_tasks_that_the_verifier_does_not_trust() {
                     line.match_indices(&load).any(|(at, _)| {
                         let goes_on = |c: char| c.is_alphanumeric() || c == '_';
                         !line[at + load.len()..].starts_with(goes_on)
-                            && !line[..at].ends_with(|c| goes_on(c) || c == '>' || c == '.')
+                            && !line[..at].ends_with(|c| goes_on(c) || ['>', '.', '&'].contains(&c))
                     })
                 };
                 let trusted = pointers.iter().find(loads);

@@ -1,0 +1,85 @@
+//! D programs on what kernels keep statistics of, and on threads that wait for block requests.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+
+use support::volume::Volume;
+use support::{bpf, iotomy};
+
+/// Lines `NAME NUMBER` that a program prints over a command, in a folder.
+fn counted(program: &str, command: &str, folder: &std::path::Path) -> BTreeMap<String, u64> {
+    let words = ["d", "-q", "-n", program, "-c", command];
+    let output = iotomy(&words).current_dir(folder).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    lines.map(|(name, count)| (name.to_owned(), count.parse().unwrap())).collect()
+}
+
+const COUNTS: &str = r#"
+    syscall::read:entry, syscall::readv:entry, syscall::pread64:entry /progenyof($target)/ { @["reads"] = sum(1); }
+    syscall::write:entry, syscall::writev:entry, syscall::pwrite64:entry /progenyof($target)/ { @["writes"] = sum(1); }
+    syscall::read:return, syscall::pread64:return /progenyof($target) && arg0 > 0/ { @["got"] = sum(arg0); }
+    syscall::write:return /progenyof($target) && arg0 > 0/ { @["given"] = sum(arg0); }
+    syscall::execve:entry /progenyof($target)/ { @["execs"] = sum(1); }
+    proc:::create /progenyof($target)/ { @["made"] = sum(1); }
+    sched:::off-cpu /progenyof($target)/ { @["left"] = sum(1); }
+    sched:::preempt /progenyof($target)/ { @["had to"] = sum(1); }
+    sysinfo:::sysread, sysinfo:::syswrite, sysinfo:::sysexec, sysinfo:::sysfork, sysinfo:::sysvfork, sysinfo:::readch,
+    sysinfo:::writech, sysinfo:::pswitch, sysinfo:::inv_swtch, vminfo:::as_fault, vminfo:::prot_fault
+    /progenyof($target)/ { @[probename] = sum(args[0]); }
+    END { printa("%s %@d\n", @); }"#;
+
+#[test]
+fn statistics_grow_as_the_probes_of_what_they_are_of_fire() {
+    if !bpf() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "for i in 1 2 3; do dd if=/dev/zero of=f bs=1000 count=7 status=none; done; cat f f >/dev/null; sleep 0.01\n";
+    std::fs::write(folder.path().join("script"), script).unwrap();
+    let is = counted(COUNTS, "sh script", folder.path());
+    let of = |name: &str| is.get(name).copied().unwrap_or(0);
+    assert!(of("reads") > 21 && of("given") >= 21_000, "{is:?}");
+    assert_eq!((of("sysread"), of("syswrite")), (of("reads"), of("writes")), "{is:?}");
+    assert_eq!((of("readch"), of("writech")), (of("got"), of("given")), "{is:?}");
+    // Three of dd, cat and sleep, by whichever call the shell makes processes.
+    assert_eq!((of("made"), of("sysfork") + of("sysvfork")), (5, 5), "{is:?}");
+    assert_eq!((of("sysexec"), of("execs") > 5), (of("execs"), true), "{is:?}");
+    assert_eq!((of("pswitch"), of("inv_swtch")), (of("left"), of("had to")), "{is:?}");
+    // A child writes to pages that it shares with its parent.
+    assert!(of("prot_fault") > 0 && of("as_fault") > of("prot_fault"), "{is:?}");
+}
+
+#[test]
+fn who_waits_for_a_device_is_told_at_both_ends_and_pages_are_counted() {
+    let Some(volume) = Volume::ext4() else { return };
+    let program = r#"
+        io:::start /execname == "dd" && args[0]->b_flags & B_WRITE/ { @["bytes"] = sum(args[0]->b_bcount); }
+        vminfo:::pgpgout /execname == "dd"/ { @["pages"] = sum(args[0]); }
+        vminfo:::pgout /execname == "dd"/ { @["requests"] = sum(args[0]); }
+        io:::wait-start /pid == $target/ { @["begun"] = sum(1); self->began = timestamp; }
+        io:::wait-done /pid == $target/ { @["done"] = sum(1); }
+        io:::wait-done /pid == $target && self->began && timestamp >= self->began/ { @["both"] = sum(1); self->began = 0; }
+        END { printa("%s %@d\n", @); }"#;
+    let is = counted(
+        program,
+        "dd if=/dev/zero of=f bs=64k count=16 conv=fsync status=none",
+        &volume.path(),
+    );
+    let of = |name: &str| is.get(name).copied().unwrap_or(0);
+    assert!(of("pages") >= 256 && of("requests") > 0, "{is:?}");
+    assert!(of("pages") * 4096 >= of("bytes"), "{is:?}");
+    assert!(of("begun") > 0, "{is:?}");
+    assert_eq!((of("done"), of("both")), (of("begun"), of("begun")), "{is:?}");
+}
+
+#[test]
+fn a_wait_has_no_request_and_that_is_said() {
+    let program = "io:::wait-start { trace(args[0]->b_bcount); }";
+    let output = iotomy(&["d", "-e", "-n", program]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("these probes have no args[0]"), "{said}");
+}
