@@ -11,8 +11,9 @@ use support::{bpf, iotomy};
 /// Tests that share the scripts: one alone would take too long.
 const PARTS: usize = 6;
 
-/// Scripts that print nothing where nobody waits for a CPU, or the time is too short.
-const MAY_BE_SILENT: [&str; 4] = ["preemptions", "samples", "hot-functions", "io-rates"];
+/// Scripts that print nothing where nobody waits for a CPU or a device, or the time is too short.
+const MAY_BE_SILENT: [&str; 5] =
+    ["preemptions", "samples", "hot-functions", "io-rates", "io-waits"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/d")
