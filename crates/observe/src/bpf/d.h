@@ -239,7 +239,7 @@ struct d_knobs {
 	u32 row_words;	    /* of a key in the map of small rows */
 	u32 variable_words; /* and in those of small variables */
 	u32 locals;	    /* words that are used */
-	u32 pad;
+	u32 most_in_set;    /* clauses of any probe */
 	u64 aggsize;
 	u64 dynvarsize;
 	u64 bufsize;

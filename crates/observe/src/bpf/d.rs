@@ -55,6 +55,8 @@ pub struct Kernel<'f> {
     ticks: Vec<(u32, Duration)>,
     /// Timers of each CPU.
     profiles: Vec<(u32, Duration)>,
+    /// The program that user space runs is loaded.
+    fires_here: bool,
     names: Rc<names::MachineNames>,
     /// Instructions of each clause.
     clause_lengths: Vec<usize>,
@@ -64,6 +66,8 @@ pub struct Kernel<'f> {
 
 /// The program that they run.
 const PROFILE: &str = "profile";
+/// The one that user space runs.
+const FIRE: &str = "fire_probe";
 
 impl fmt::Debug for Kernel<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,9 +110,12 @@ impl Kernel<'_> {
 
     /// Runs the clauses of a probe in this thread, whose facts are its own or what was given.
     fn fire_probe(&self, number: u32, is_given: bool) -> Result<(), String> {
+        if self.clauses_of.get(number as usize).is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
         let mut context = [number, u32::from(is_given)].map(u32::to_ne_bytes).concat();
         let input = ProgramInput { context_in: Some(&mut context), ..ProgramInput::default() };
-        match self.run("fire_probe", input).map_err(|error| refusal("fire a probe", &error))? {
+        match self.run(FIRE, input).map_err(|error| refusal("fire a probe", &error))? {
             0 => Ok(()),
             error => Err(format!("cannot fire a probe: {error}")),
         }

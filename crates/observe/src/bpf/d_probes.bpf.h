@@ -64,7 +64,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 	m->names = error->names;
 	m->probe_number = knobs.error_probe;
 	for (u32 i = 0; i < MOST_IN_SET; i++) {
-		if (i >= set->count)
+		if (i >= knobs.most_in_set || i >= set->count)
 			break;
 		if (run_clause(m, set->clauses[i]) == OUTCOME_FAULT)
 			count(&counters.errors_in_error);
@@ -96,7 +96,7 @@ static __always_inline int run_clauses(struct machine *m, u64 set_number)
 	if (!set)
 		return 0;
 	for (u32 i = 0; i < MOST_IN_SET; i++) {
-		if (i >= set->count)
+		if (i >= knobs.most_in_set || i >= set->count)
 			break;
 		if (run_clause(m, set->clauses[i]) == OUTCOME_FAULT) {
 			send_fault(m);

@@ -8,7 +8,7 @@ use libbpf_rs::{MapCore, MapType};
 
 use super::super::object::possible_cpus;
 use super::points::POINTS;
-use super::{Kernel, PROFILE};
+use super::{FIRE, Kernel, PROFILE};
 
 /// What a program became.
 #[derive(Debug, Clone, Default)]
@@ -120,7 +120,7 @@ impl Kernel<'_> {
         };
         let programs = self.object.progs().filter_map(|program| {
             let name = program.name().to_string_lossy().into_owned();
-            let is_run = name == "fire_probe";
+            let is_run = name == FIRE && self.fires_here;
             (is_attached(&name) || is_run).then(|| ProgramFacts {
                 section: program.section().to_string_lossy().into_owned(),
                 instructions: program.insn_cnt(),

@@ -26,7 +26,7 @@ use super::place::Text;
 use super::points::POINTS;
 use super::rows::{self, Texts};
 use super::watch::MOST_AT_ONCE;
-use super::{Kernel, PROFILE};
+use super::{FIRE, Kernel, PROFILE};
 
 static OBJECT: Embedded = embedded!("d");
 
@@ -155,6 +155,11 @@ impl<'f> Kernel<'f> {
         }
         let mut loaded = attached.clone();
         loaded.extend((!profiles.is_empty()).then_some(PROFILE));
+        let has_clauses = |number: u32| !sets.all[usize::from(sets.of[number as usize])].is_empty();
+        let is_scripted = machine.calls.is_empty();
+        let fires_here =
+            is_scripted || !ticks.is_empty() || [BEGIN, END].into_iter().any(has_clauses);
+        loaded.extend(fires_here.then_some(FIRE));
         prepare(&mut open, &sizes, &loaded).map_err(refused("set up the BPF maps"))?;
         let object = load(open, &PURPOSE, without)?;
         let mut texts = Texts::default();
@@ -182,6 +187,7 @@ impl<'f> Kernel<'f> {
             attached,
             ticks,
             profiles,
+            fires_here,
             names: Rc::default(),
             clause_lengths: emitted.clauses.clone(),
             clauses_of: sets.of.iter().map(|set| sets.all[usize::from(*set)].clone()).collect(),
@@ -279,7 +285,9 @@ impl Sets {
     }
 }
 
-/// The number of the ERROR probe: behind none, BEGIN and END.
+/// The numbers of the language's probes: behind none.
+const BEGIN: u32 = 1;
+const END: u32 = 2;
 const ERROR: u32 = 3;
 
 /// What the sizes of maps depend on.
@@ -300,8 +308,7 @@ fn prepare(
     let Sizes { form, emitted, probes, sets, points, cgroups } = sizes;
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        let is_run = matches!(&*name, "fire_probe" | "find_self");
-        program.set_autoload(is_run || loaded.contains(&&*name));
+        program.set_autoload(name == "find_self" || loaded.contains(&&*name));
     }
     let largest = emitted.largest_row.max(emitted.largest_variable);
     let large = largest.max(layout::SMALL_KEY).next_multiple_of(8) as u32;
@@ -374,7 +381,7 @@ fn prepare(
                     row / 8,
                     variable / 8,
                     emitted.locals as u32,
-                    0,
+                    sets.all.iter().map(Vec::len).max().unwrap_or(0) as u32,
                 ];
                 set_knobs(&mut map, form, words, points);
             }
