@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* The files of io_uring's requests: a part of rings.bpf.h. */
 
+static const struct file_stats no_transfers;
+
 /*
  * The bytes that a request moved, in the row of its file, which is at this address. With `how` and
  * `used` 0 it has not moved any: what is known of the file is noted as it is before. Above the
@@ -8,7 +10,7 @@
  */
 __noinline int count_ring_file(u64 at, u32 image, u32 how, u64 bytes, u64 used)
 {
-	struct file_stats none = {.image = image}, *f;
+	struct file_stats *f;
 	struct file_key key = {.thread = image};
 	struct ring_hot_file *hot;
 	struct file *file = (void *)at;
@@ -43,12 +45,13 @@ __noinline int count_ring_file(u64 at, u32 image, u32 how, u64 bytes, u64 used)
 		f = bpf_map_lookup_elem(&ring_files, &key);
 	}
 	if (!f) {
-		bpf_map_update_elem(&ring_files, &key, &none, BPF_NOEXIST);
+		bpf_map_update_elem(&ring_files, &key, &no_transfers, BPF_NOEXIST);
 		f = bpf_map_lookup_elem(&ring_files, &key);
 		if (!f) {
 			lose_file();
 			return 0;
 		}
+		f->image = image;
 		is_new = true;
 	}
 	if (is_new)

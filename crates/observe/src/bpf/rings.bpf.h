@@ -133,21 +133,21 @@ static __always_inline u32 submitter(u8 *way)
 
 /* The number of this CPU and one, where its own rows may be added to; 0: they may not. Ends with
  * `leave_cpu`. */
-static __always_inline u32 enter_cpu(struct ring_depth **on)
+static __always_inline u32 enter_cpu(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 
-	*on = NULL;
 	if (cpu >= RING_CPUS)
 		return 0;
-	*on = &ring_depths[cpu];
-	return ++(*on)->depth == 1 ? cpu + 1 : 0;
+	return ++ring_depths[cpu].depth == 1 ? cpu + 1 : 0;
 }
 
-static __always_inline void leave_cpu(struct ring_depth *on)
+static __always_inline void leave_cpu(void)
 {
-	if (on)
-		on->depth--;
+	u32 cpu = bpf_get_smp_processor_id();
+
+	if (cpu < RING_CPUS)
+		ring_depths[cpu].depth--;
 }
 
 /* Adds to a row: of all CPUs, or of this one. */
@@ -247,14 +247,32 @@ static __always_inline void count_way(struct ring_row *row, u8 way, u32 cpu)
 		GROW(cpu, row->ways[way], 1);
 }
 
-static __always_inline void end_request(struct ring_request *r, u64 req)
+/* A request with many results is found by its name. */
+__noinline int remember_name(u64 ctx, u64 named, u64 req)
 {
-	struct ring_name name = {.ctx = r->ctx, .name = r->name};
-	u64 *known = r->has_many ? bpf_map_lookup_elem(&ring_named, &name) : NULL;
+	struct ring_name name = {.ctx = ctx, .name = named};
+
+	if (bpf_map_update_elem(&ring_named, &name, &req, BPF_ANY))
+		lose();
+	return 0;
+}
+
+/* It has no more. */
+__noinline int forget_name(u64 ctx, u64 named, u64 req)
+{
+	struct ring_name name = {.ctx = ctx, .name = named};
+	u64 *known = bpf_map_lookup_elem(&ring_named, &name);
 
 	/* User space may have given another the same name since. */
 	if (known && *known == req)
 		bpf_map_delete_elem(&ring_named, &name);
+	return 0;
+}
+
+static __always_inline void end_request(struct ring_request *r, u64 req)
+{
+	if (r->has_many)
+		forget_name(r->ctx, r->name, req);
 	r->image = 0;
 }
 
@@ -321,7 +339,6 @@ static __always_inline bool has_many_results(u64 req, u8 op)
 static __always_inline int submit_on(u32 cpu, u64 req, bool is_issued)
 {
 	struct ring_request fresh = {}, *known;
-	struct ring_name name = {};
 	struct ring_row *row;
 	u32 flags;
 
@@ -375,22 +392,15 @@ static __always_inline int submit_on(u32 cpu, u64 req, bool is_issued)
 		if (flags & IOSQE_ASYNC)
 			GROW(cpu, row->forced, 1);
 	}
-	if (!fresh.has_many)
-		return 0;
-	name.ctx = fresh.ctx;
-	name.name = fresh.name;
-	if (bpf_map_update_elem(&ring_named, &name, &req, BPF_ANY))
-		lose();
+	if (fresh.has_many)
+		remember_name(fresh.ctx, fresh.name, req);
 	return 0;
 }
 
 static __always_inline int submit(u64 req, bool is_issued)
 {
-	struct ring_depth *on;
-	u32 cpu = enter_cpu(&on);
-
-	submit_on(cpu, req, is_issued);
-	leave_cpu(on);
+	submit_on(enter_cpu(), req, is_issued);
+	leave_cpu();
 	return 0;
 }
 
@@ -510,11 +520,8 @@ static __always_inline int complete_on(u32 cpu, u64 ctx, u64 req, u64 named, s32
 
 static __always_inline int complete(u64 ctx, u64 req, u64 named, s32 result)
 {
-	struct ring_depth *on;
-	u32 cpu = enter_cpu(&on);
-
-	complete_on(cpu, ctx, req, named, result);
-	leave_cpu(on);
+	complete_on(enter_cpu(), ctx, req, named, result);
+	leave_cpu();
 	return 0;
 }
 
