@@ -349,7 +349,7 @@ static __always_inline int submit_on(u32 cpu, u64 req, bool is_issued)
 		return 0;
 	fresh.op = FIELD(struct io_kiocb, req, opcode);
 	fresh.name = FIELD(struct io_kiocb, req, cqe.user_data);
-	fresh.ctx = (u64)FIELD(struct io_kiocb, req, ctx);
+	fresh.ctx = word_at(&((struct io_kiocb *)req)->ctx);
 	flags = FIELD(struct io_kiocb, req, flags);
 	fresh.ending = flags & IOSQE_CQE_SKIP_SUCCESS ? ENDS_SILENTLY : 0;
 	if (is_doubtful_op(fresh.op) && !is_left_out(fresh.op))
