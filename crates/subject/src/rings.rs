@@ -337,9 +337,9 @@ fn threads(count: u64) {
     both.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
 }
 
-/// 200 children after one another, each with a ring and a file of its own.
+/// 80 children after one another, each with a ring and a file of its own.
 fn processes(count: u64) {
-    for _ in 0..200 {
+    for _ in 0..80 {
         wait(fork(|| Ring::new().each(count, &read(&file(), 100))));
     }
 }

@@ -236,11 +236,11 @@ fn rings_of_several_threads_are_their_programs() {
     });
 }
 
-/// There is room at hand for 128 operations, and for as many files.
+/// There is room at hand for 64 operations, and for as many files.
 #[test]
 fn requests_of_more_programs_than_there_is_room_for_at_hand_are_counted() {
     rings("processes", |rings| {
-        const PROCESSES: u64 = 200;
+        const PROCESSES: u64 = 80;
         let all = PROCESSES * N;
         let read = rings.of("read");
         assert_eq!((read.submitted, read.completed, read.inline), (all, all, all));

@@ -232,8 +232,8 @@ impl Session {
         check("ring_errors", RingErrorKey::SIZE, 8);
         check("ring_files", FileKey::SIZE, FileStats::SIZE);
         check(".bss.ring_slots", 4, (1 << 11) * RingSlot::SIZE);
-        check(".bss.ring_rows", 4, 128 * RingHotRow::SIZE);
-        check(".bss.ring_files", 4, 128 * RingHotFile::SIZE);
+        check(".bss.ring_rows", 4, 64 * RingHotRow::SIZE);
+        check(".bss.ring_files", 4, 64 * RingHotFile::SIZE);
         check(".bss", 4, Counters::SIZE);
         if self.has_details() {
             check("paths", PathKey::SIZE, PathRow::SIZE);

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* The files of io_uring's requests: a part of rings.bpf.h. */
 
-static const struct file_stats no_transfers;
-
 /*
  * The bytes that a request moved, in the row of its file, which is at this address. With `how` and
- * `used` 0 it has not moved any: what is known of the file is noted as it is before. Above the
- * lower byte of `how` is the CPU, where the row may be one of its own.
+ * `used` 0 it has not moved any: what is known of the file is noted as it is before.
  */
 __noinline int count_ring_file(u64 at, u32 image, u32 how, u64 bytes, u64 used)
 {
-	struct file_stats *f;
+	struct file_stats none = {.image = image}, *f;
 	struct file_key key = {.thread = image};
 	struct ring_hot_file *hot;
 	struct file *file = (void *)at;
 	struct super_block *super;
 	struct inode *inode;
-	u64 operations, cpu = how >> 8, ready;
 	bool is_new = false;
+	u64 operations;
 
 	if (!file)
 		return 0;
@@ -28,40 +25,36 @@ __noinline int count_ring_file(u64 at, u32 image, u32 how, u64 bytes, u64 used)
 	/* Read as a number: the verifier does not let pointers be calculated with. */
 	operations = word_at(&file->f_op);
 	key.device = FIELD(struct super_block, super, s_dev) ^ (u32)operations;
-	hot = &ring_hot_files[(key.inode + image * 5 + cpu * 19) & (HOT_FILES - 1)];
-	ready = HOT_READY | cpu << 16;
-	if (cpu && !hot->state && !__sync_val_compare_and_swap(&hot->state, 0, 1)) {
+	hot = &ring_hot_files[(key.inode + image * 5) & (HOT_FILES - 1)];
+	if (!hot->state && !__sync_val_compare_and_swap(&hot->state, 0, 1)) {
 		hot->key = key;
 		hot->stats.image = image;
-		__sync_fetch_and_add(&hot->state, ready - 1);
+		__sync_fetch_and_add(&hot->state, 1);
 		is_new = true;
 	}
-	if (cpu && hot->state == ready && hot->key.dentry == key.dentry &&
+	if (hot->state == HOT_READY && hot->key.dentry == key.dentry &&
 	    hot->key.inode == key.inode && hot->key.device == key.device &&
-	    hot->key.thread == image) {
+	    hot->key.thread == image)
 		f = &hot->stats;
-	} else {
-		cpu = 0;
+	else
 		f = bpf_map_lookup_elem(&ring_files, &key);
-	}
 	if (!f) {
-		bpf_map_update_elem(&ring_files, &key, &no_transfers, BPF_NOEXIST);
+		bpf_map_update_elem(&ring_files, &key, &none, BPF_NOEXIST);
 		f = bpf_map_lookup_elem(&ring_files, &key);
 		if (!f) {
 			lose_file();
 			return 0;
 		}
-		f->image = image;
 		is_new = true;
 	}
 	if (is_new)
 		note_name(key, file, image, used);
 	if (how & OP_READS) {
-		GROW(cpu, f->read_calls, 1);
-		GROW(cpu, f->read_bytes, bytes);
-	} else if (how & OP_WRITES) {
-		GROW(cpu, f->write_calls, 1);
-		GROW(cpu, f->write_bytes, bytes);
+		ADD(f->read_calls, 1);
+		ADD(f->read_bytes, bytes);
+	} else if (how) {
+		ADD(f->write_calls, 1);
+		ADD(f->write_bytes, bytes);
 	}
 	return 0;
 }

@@ -156,7 +156,7 @@ int ring_cqe_overflow(struct raw_arguments *ctx)
 	if (row) {
 		ADD(row->results, 1);
 		ADD(row->overflows, 1);
-		count_result(r, row, 0, result, 0);
+		count_result(r, row, 0, result);
 	}
 	if (verdict == RESULT_ENDS)
 		announce_end();

@@ -67,7 +67,7 @@ impl Wire for RingHotRow {
     fn read(from: &mut Fields<'_>) -> Self {
         let owner = from.u64();
         let row = RingRow::read(from);
-        let [image, op] = [(owner >> 32) as u32, u32::from(owner as u16).wrapping_sub(1)];
+        let [image, op] = [(owner >> 32) as u32, (owner as u32).wrapping_sub(1)];
         Self((owner != 0).then_some((RingKey { image, op }, row)))
     }
 }
@@ -81,8 +81,7 @@ impl Wire for RingHotFile {
     fn read(from: &mut Fields<'_>) -> Self {
         /// As in `trace.h`.
         const READY: u64 = 2;
-        // Above it is the CPU.
-        let state = from.u64() & 0xffff;
+        let state = from.u64();
         let row = (FileKey::read(from), FileStats::read(from));
         Self((state == READY).then_some(row))
     }

@@ -89,18 +89,6 @@ struct ring_slot ring_slots[1 << SLOT_BITS] SEC(".bss.ring_slots");
 struct ring_hot_row ring_hot_rows[HOT_ROWS] SEC(".bss.ring_rows");
 struct ring_hot_file ring_hot_files[HOT_FILES] SEC(".bss.ring_files");
 
-/*
- * How many of the programs that count are under way on a CPU. They run without preemption: the
- * first may add to the rows of its CPU by plain additions, and one that interrupts it adds to those
- * of all.
- */
-struct ring_depth {
-	u64 depth;
-	u64 apart[7]; /* on a cache line of its own */
-};
-#define RING_CPUS 256
-struct ring_depth ring_depths[RING_CPUS] SEC(".bss.ring_depths");
-
 /* What each operation does with bytes. */
 const volatile u8 ring_transfers[256] SEC(".rodata.rings");
 
@@ -131,56 +119,19 @@ static __always_inline u32 submitter(u8 *way)
 	return ring_owner(task);
 }
 
-/* The number of this CPU and one, where its own rows may be added to; 0: they may not. Ends with
- * `leave_cpu`. */
-static __always_inline u32 enter_cpu(void)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-
-	if (cpu >= RING_CPUS)
-		return 0;
-	return ++ring_depths[cpu].depth == 1 ? cpu + 1 : 0;
-}
-
-static __always_inline void leave_cpu(void)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-
-	if (cpu < RING_CPUS)
-		ring_depths[cpu].depth--;
-}
-
-/* Adds to a row: of all CPUs, or of this one. */
-#define GROW(is_own, counter, by)          \
-	do {                               \
-		if (is_own)                \
-			(counter) += (by); \
-		else                       \
-			ADD(counter, by);  \
-	} while (0)
-
-/* The row of an operation on this CPU; none where there is no room. */
-static __always_inline struct ring_row *own_ring_row(u32 image, u8 op, u32 cpu)
-{
-	struct ring_hot_row *hot = &ring_hot_rows[(image * 5 + op + cpu * 19) & (HOT_ROWS - 1)];
-	u64 owner = (u64)image << 32 | (u64)cpu << 16 | (op + 1);
-
-	if (!cpu || is_left_out(op))
-		return NULL;
-	if (hot->owner == owner ||
-	    (!hot->owner && !__sync_val_compare_and_swap(&hot->owner, 0, owner)))
-		return &hot->row;
-	return NULL;
-}
-
 /* The row of an operation: none if it is left out, or there is no room. */
 static __always_inline struct ring_row *ring_row(u32 image, u8 op)
 {
+	struct ring_hot_row *hot = &ring_hot_rows[(image * 5 + op) & (HOT_ROWS - 1)];
+	u64 owner = (u64)image << 32 | (op + 1);
 	struct ring_key key = {.image = image, .op = op};
 	struct ring_row *found;
 
 	if (is_left_out(op))
 		return NULL;
+	if (hot->owner == owner ||
+	    (!hot->owner && !__sync_val_compare_and_swap(&hot->owner, 0, owner)))
+		return &hot->row;
 	found = bpf_map_lookup_elem(&ring_operations, &key);
 	if (found)
 		return found;
@@ -220,9 +171,9 @@ static __always_inline void take_address(struct making *of, u64 req)
 #include "ring_where.bpf.h"
 #include "ring_connects.bpf.h"
 
-/* What came of a request, or one of its results. `cpu`: that of the row, if it is of one. */
+/* What came of a request, or one of its results. */
 static __always_inline void count_result(struct ring_request *r, struct ring_row *row, u64 req,
-					 s32 result, u32 cpu)
+					 s32 result)
 {
 	u8 how = ring_transfers[r->op];
 	s32 bytes = moved_by_ring(req, r->op, result);
@@ -231,48 +182,30 @@ static __always_inline void count_result(struct ring_request *r, struct ring_row
 	if (is_error(result)) {
 		count_ring_error(r->image, r->op, -result);
 	} else if (how && result >= 0) {
-		GROW(cpu, row->bytes, bytes);
+		ADD(row->bytes, bytes);
 		slot = slot_by_call(result);
 		if (slot < SLOTS)
-			GROW(cpu, row->sizes[slot], 1);
+			ADD(row->sizes[slot], 1);
 	}
 	if (how & (OP_READS | OP_WRITES) && knobs.by_file && req)
-		count_ring_file(word_at(&((struct io_kiocb *)req)->file), r->image, how | cpu << 8,
+		count_ring_file(word_at(&((struct io_kiocb *)req)->file), r->image, how,
 				is_error(result) ? 0 : bytes, -1ULL);
 }
 
-static __always_inline void count_way(struct ring_row *row, u8 way, u32 cpu)
+static __always_inline void count_way(struct ring_row *row, u8 way)
 {
 	if (way < WAYS)
-		GROW(cpu, row->ways[way], 1);
-}
-
-/* A request with many results is found by its name. */
-__noinline int remember_name(u64 ctx, u64 named, u64 req)
-{
-	struct ring_name name = {.ctx = ctx, .name = named};
-
-	if (bpf_map_update_elem(&ring_named, &name, &req, BPF_ANY))
-		lose();
-	return 0;
-}
-
-/* It has no more. */
-__noinline int forget_name(u64 ctx, u64 named, u64 req)
-{
-	struct ring_name name = {.ctx = ctx, .name = named};
-	u64 *known = bpf_map_lookup_elem(&ring_named, &name);
-
-	/* User space may have given another the same name since. */
-	if (known && *known == req)
-		bpf_map_delete_elem(&ring_named, &name);
-	return 0;
+		ADD(row->ways[way], 1);
 }
 
 static __always_inline void end_request(struct ring_request *r, u64 req)
 {
-	if (r->has_many)
-		forget_name(r->ctx, r->name, req);
+	struct ring_name name = {.ctx = r->ctx, .name = r->name};
+	u64 *known = r->has_many ? bpf_map_lookup_elem(&ring_named, &name) : NULL;
+
+	/* User space may have given another the same name since. */
+	if (known && *known == req)
+		bpf_map_delete_elem(&ring_named, &name);
 	r->image = 0;
 }
 
@@ -312,14 +245,14 @@ __noinline int end_unseen(u64 req)
 	/* What would decide on a doubtful one is not known. */
 	row = is_doubtful_op(r->op) ? NULL : ring_row(r->image, r->op);
 	if (row && (overflow || r->ending & ENDS_SILENTLY)) {
-		count_way(row, r->way, 0);
+		count_way(row, r->way);
 		lose_group(r->op);
 	} else if (!is_left_out(r->op)) {
 		lose_request();
 	}
 	if (row && overflow) {
 		ADD(row->overflows, 1);
-		count_result(r, row, 0, *overflow, 0);
+		count_result(r, row, 0, *overflow);
 	}
 	if (overflow)
 		bpf_map_delete_elem(&ring_overflows, &name);
@@ -336,9 +269,10 @@ static __always_inline bool has_many_results(u64 req, u8 op)
 }
 
 /* One that failed before it was issued does nothing with its file. */
-static __always_inline int submit_on(u32 cpu, u64 req, bool is_issued)
+static __always_inline int submit(u64 req, bool is_issued)
 {
 	struct ring_request fresh = {}, *known;
+	struct ring_name name = {};
 	struct ring_row *row;
 	u32 flags;
 
@@ -349,17 +283,13 @@ static __always_inline int submit_on(u32 cpu, u64 req, bool is_issued)
 		return 0;
 	fresh.op = FIELD(struct io_kiocb, req, opcode);
 	fresh.name = FIELD(struct io_kiocb, req, cqe.user_data);
-	fresh.ctx = word_at(&((struct io_kiocb *)req)->ctx);
+	fresh.ctx = (u64)FIELD(struct io_kiocb, req, ctx);
 	flags = FIELD(struct io_kiocb, req, flags);
 	fresh.ending = flags & IOSQE_CQE_SKIP_SUCCESS ? ENDS_SILENTLY : 0;
 	if (is_doubtful_op(fresh.op) && !is_left_out(fresh.op))
 		fresh.ending |= ENDS_IN_DOUBT;
 	fresh.has_many = has_many_results(req, fresh.op);
-	row = is_doubtful_op(fresh.op) ? NULL : own_ring_row(fresh.image, fresh.op, cpu);
-	if (!row) {
-		cpu = 0;
-		row = is_doubtful_op(fresh.op) ? NULL : ring_row(fresh.image, fresh.op);
-	}
+	row = is_doubtful_op(fresh.op) ? NULL : ring_row(fresh.image, fresh.op);
 	if (!row && !is_doubtful_op(fresh.op) && !is_left_out(fresh.op)) {
 		lose_request();
 		return 0;
@@ -386,21 +316,18 @@ static __always_inline int submit_on(u32 cpu, u64 req, bool is_issued)
 		return 0;
 	}
 	if (row) {
-		GROW(cpu, row->submitted, 1);
+		ADD(row->submitted, 1);
 		if (flags & IOSQE_FIXED_FILE)
-			GROW(cpu, row->registered, 1);
+			ADD(row->registered, 1);
 		if (flags & IOSQE_ASYNC)
-			GROW(cpu, row->forced, 1);
+			ADD(row->forced, 1);
 	}
-	if (fresh.has_many)
-		remember_name(fresh.ctx, fresh.name, req);
-	return 0;
-}
-
-static __always_inline int submit(u64 req, bool is_issued)
-{
-	submit_on(enter_cpu(), req, is_issued);
-	leave_cpu();
+	if (!fresh.has_many)
+		return 0;
+	name.ctx = fresh.ctx;
+	name.name = fresh.name;
+	if (bpf_map_update_elem(&ring_named, &name, &req, BPF_ANY))
+		lose();
 	return 0;
 }
 
@@ -434,7 +361,7 @@ static __always_inline void count_one_of_many(u64 ctx, u64 named, s32 result)
 	row = verdict ? ring_row(r->image, r->op) : NULL;
 	if (row) {
 		ADD(row->results, 1);
-		count_result(r, row, req, result, 0);
+		count_result(r, row, req, result);
 		count_made(r, req, result, 0);
 	}
 	if (verdict == RESULT_ENDS)
@@ -466,7 +393,7 @@ static __always_inline void count_before(u64 req)
 		ADD(row->before, 1);
 }
 
-static __always_inline int complete_on(u32 cpu, u64 ctx, u64 req, u64 named, s32 result)
+static __always_inline int complete(u64 ctx, u64 req, u64 named, s32 result)
 {
 	struct ring_request *r;
 	struct ring_row *row;
@@ -491,11 +418,7 @@ static __always_inline int complete_on(u32 cpu, u64 ctx, u64 req, u64 named, s32
 	wall = bpf_ktime_get_ns() - r->began_ns;
 	meet_registered_file(r, req);
 	verdict = judge_result(r, req, result, wall);
-	row = verdict ? own_ring_row(r->image, r->op, cpu) : NULL;
-	if (!row) {
-		cpu = 0;
-		row = verdict ? ring_row(r->image, r->op) : NULL;
-	}
+	row = verdict ? ring_row(r->image, r->op) : NULL;
 	if (!row) {
 		if (verdict)
 			lose_request();
@@ -504,24 +427,17 @@ static __always_inline int complete_on(u32 cpu, u64 ctx, u64 req, u64 named, s32
 	}
 	if (is_doubtful_op(r->op))
 		count_doubtful(row, req);
-	count_way(row, r->way, cpu);
-	GROW(cpu, row->wall_ns, wall);
+	count_way(row, r->way);
+	ADD(row->wall_ns, wall);
 	raise_to(&row->max_ns, wall);
 	bucket = bucket_by_call(wall);
 	if (bucket < TIMES)
-		GROW(cpu, row->wall[bucket], 1);
-	count_result(r, row, req, result, cpu);
+		ADD(row->wall[bucket], 1);
+	count_result(r, row, req, result);
 	count_made(r, req, result, wall);
 	end_request(r, req);
 	if (verdict == RESULT_ENDS)
 		announce_end();
-	return 0;
-}
-
-static __always_inline int complete(u64 ctx, u64 req, u64 named, s32 result)
-{
-	complete_on(enter_cpu(), ctx, req, named, result);
-	leave_cpu();
 	return 0;
 }
 

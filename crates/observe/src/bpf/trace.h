@@ -425,19 +425,18 @@ struct ring_row {
 	__u32 pad;
 };
 
-/* Rows of the images, operations and CPUs that came first: found without a look-up, and each its
- * CPU's alone. */
-#define HOT_ROWS 128
+/* Rows of the images and operations that came first: found without a look-up. */
+#define HOT_ROWS 64
 struct ring_hot_row {
-	__u64 owner; /* image << 32 | CPU + 1 << 16 | operation + 1; 0: none, yet */
+	__u64 owner; /* image << 32 | operation + 1; 0: none, yet */
 	struct ring_row row;
 };
 
 /* The same of their files. */
-#define HOT_FILES 128
+#define HOT_FILES 64
 #define HOT_READY 2
 struct ring_hot_file {
-	__u64 state; /* 1: about to be HOT_READY | CPU + 1 << 16 */
+	__u64 state; /* 1: about to be HOT_READY */
 	struct file_key key;
 	struct file_stats stats;
 };
