@@ -26,7 +26,10 @@ fn of_opens(folder: &Path, script: &str) -> Option<Option<Finding>> {
         return None;
     };
     assert!(output.status.success(), "{output:?}");
-    Some(record.trace.findings.into_iter().find(|found| found.id == "open-not-read"))
+    let found = record.trace.findings.into_iter().find(|found| found.id == "open-not-read");
+    // Shown where it is not the one that is waited for.
+    eprintln!("{} samples; {:?}", record.calls.iter().map(|row| row.samples).sum::<u64>(), found);
+    Some(found)
 }
 
 /// The finding of so many rounds that `tells` is true of it.

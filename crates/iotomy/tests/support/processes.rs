@@ -132,10 +132,12 @@ pub(crate) fn doubled_until<T>(
     mut run: impl FnMut(u32) -> T,
 ) -> T {
     for doubling in 0..8 {
+        let began = std::time::Instant::now();
         let found = run(first << doubling);
         if has_enough(&found) {
             return found;
         }
+        eprintln!("{} rounds were not enough, in {:?}", first << doubling, began.elapsed());
     }
     panic!("{} rounds are not enough", first << 7)
 }

@@ -34,34 +34,10 @@ pub(super) struct CallBook {
     pub(super) entered_before: u64,
     pub(super) asked: u64,
     pub(super) errors: BTreeMap<u16, u64>,
-    pub(super) returns: Returns,
+    pub(super) returns: Histogram,
     pub(super) wall: Times,
     pub(super) on_cpu: Times,
     pub(super) blocked: Times,
-}
-
-/// A distribution of what a call returned. Most calls return one or two different values: each process has dozens of
-/// these.
-#[derive(Debug, Default)]
-pub(super) struct Returns(Vec<(u8, u64)>);
-
-impl Returns {
-    fn add_slot(&mut self, slot: usize, count: u64) {
-        let slot = slot as u8;
-        match self.0.iter_mut().find(|(one, _)| *one == slot) {
-            Some((_, sum)) => *sum = sum.saturating_add(count),
-            None if count > 0 => self.0.push((slot, count)),
-            None => {}
-        }
-    }
-}
-
-impl From<Returns> for Histogram {
-    fn from(returns: Returns) -> Self {
-        let mut histogram = Self::default();
-        returns.0.iter().for_each(|(slot, count)| histogram.add_slot((*slot).into(), *count));
-        histogram
-    }
 }
 
 /// Reads and writes of one file by one image.
@@ -491,7 +467,7 @@ mod tests {
         assert_eq!(call.wall.buckets(), [(8, both + 5)]);
         assert_eq!(call.on_cpu.buckets(), [(8, both)]);
         call.carry(0, 1 << 32);
-        assert_eq!(call.returns.0, [(0, 1 << 32)]);
+        assert_eq!(call.returns.zero, 1 << 32);
         call.carry(3 * CARRY_STEP + 300, 7);
         call.carry(4 * CARRY_STEP + 300, 8);
         call.carry(5 * CARRY_STEP + 300, 9);

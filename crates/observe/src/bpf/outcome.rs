@@ -260,7 +260,7 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         entered_before: book.entered_before,
         asked: asks.then_some(book.asked),
         ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),
-        return_log2: book.returns.into(),
+        return_log2: book.returns,
         wall_log2: book.wall.log2(),
         on_cpu_log2: Some(book.on_cpu.log2()),
         blocked_log2: Some(book.blocked.log2()),
