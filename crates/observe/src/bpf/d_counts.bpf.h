@@ -89,7 +89,7 @@ int BPF_PROG(counted_calls, struct pt_regs *regs, long id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (exited || task->thread_info.status & TS_COMPAT || is_held(task, id))
+	if (exited || is_held(task, id) || task->thread_info.status & TS_COMPAT)
 		return 0;
 	fire_count(point_of_call(id, regs), 1);
 	return 0;
@@ -102,9 +102,11 @@ int BPF_PROG(counted_bytes, struct pt_regs *regs, long ret)
 	long id = (int)regs->orig_ax;
 	u32 point = reads(id) ? POINT_READCH : writes(id) ? POINT_WRITECH : POINTS;
 
-	if (exited || ret <= 0 || task->thread_info.status & TS_COMPAT || is_held(task, id))
+	/* First of all: what is held no more returns 0 from its execve. */
+	if (exited || is_held(task, id))
 		return 0;
-	fire_count(point, ret);
+	if (ret > 0 && !(task->thread_info.status & TS_COMPAT))
+		fire_count(point, ret);
 	return 0;
 }
 
