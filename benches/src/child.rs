@@ -78,6 +78,24 @@ impl Signals {
         self.wait_at_most(child, LONGEST)
     }
 
+    /// Returns the wall time of a command that succeeds, in ns; what it prints goes nowhere.
+    ///
+    /// # Errors
+    /// When it cannot be run, or fails; as [`Self::wait`].
+    pub fn wall_ns(&self, argv: &[String]) -> Result<f64> {
+        let null =
+            File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
+        let mut command = guarded(argv, null)?;
+        let start = Instant::now();
+        let mut child = command.spawn().with_context(|| format!("cannot run {}", argv[0]))?;
+        let status = self.wait(&mut child)?;
+        let wall = start.elapsed().as_nanos() as f64;
+        if !status.success() {
+            bail!("{} ended with {status}", argv[0]);
+        }
+        Ok(wall)
+    }
+
     /// Does the same with another limit on the time.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use iotomy_record::Machine;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,6 +28,26 @@ pub fn ended(bench: &str, done: Result<ExitCode>) -> ExitCode {
 pub fn built(iotomy: &Path) -> Result<PathBuf> {
     let place = || format!("cannot find {}; build it with `make build`", iotomy.display());
     iotomy.canonicalize().with_context(place)
+}
+
+/// Returns the path of the iotomy to measure as an observer, which takes root; `target` is what is made to try again.
+///
+/// # Errors
+/// When the file does not exist, its path is not UTF-8, or the user is another.
+pub fn built_observer(iotomy: &Path, target: &str) -> Result<String> {
+    let path = built(iotomy)?;
+    let path = path.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
+    be_root(target)?;
+    Ok(path)
+}
+
+/// # Errors
+/// When the user is not root, whom observing takes; `target` is what is made to try again.
+pub fn be_root(target: &str) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("observing by BPF takes root; try `sudo make {target}`");
+    }
+    Ok(())
 }
 
 /// Returns the path of the program that does exactly the requested amount of work; it is beside

@@ -13,7 +13,7 @@ mod subject;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::{Bench, no_rows, run_with_args};
@@ -24,7 +24,7 @@ use crate::d::rounds::Rounds;
 use crate::options::Options;
 use crate::order::Order;
 use crate::peers;
-use crate::run::{built, progress, version};
+use crate::run::{built_observer, progress, version};
 use crate::scratch::Scratch;
 use crate::stats;
 
@@ -75,11 +75,7 @@ fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
-    let iotomy = built(&args.options.iotomy)?;
-    let iotomy = iotomy.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
-    if !rustix::process::geteuid().is_root() {
-        bail!("observing by BPF takes root; try `sudo make bench-d`");
-    }
+    let iotomy = built_observer(&args.options.iotomy, &BENCH.target())?;
     let peer = peers::version("bpftrace").map_err(anyhow::Error::msg)?;
     let signals = Signals::hold()?;
     let folder = Scratch::new()?;

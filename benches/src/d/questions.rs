@@ -4,6 +4,13 @@
 //! programs are at `raw_syscalls`, as its users write them there. What bpftrace has no word for is replaced by what is
 //! nearest and costs less.
 
+/// The call that a question is about: its place among those that the subject times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Call {
+    Getpgid = 0,
+    Lseek = 1,
+}
+
 /// A question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question {
@@ -12,6 +19,7 @@ pub(crate) struct Question {
     pub(crate) text: &'static str,
     pub(crate) d: &'static str,
     pub(crate) bpftrace: &'static str,
+    pub(crate) call: Call,
     /// How often probes fire for each call.
     pub(crate) firings: u32,
     /// Whether numbers at the ends of the lines of both add up to the calls.
@@ -29,6 +37,7 @@ pub(crate) static ALL: [Question; 5] = [
         text: "how many calls, by call",
         d: "syscall::getpgid:entry /pid == $target/ { @[probefunc] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->id] = count(); }",
+        call: Call::Getpgid,
         firings: 1,
         is_counted: true,
     },
@@ -37,6 +46,7 @@ pub(crate) static ALL: [Question; 5] = [
         text: "how the first arguments are distributed, by call",
         d: "syscall::getpgid:entry /pid == $target/ { @[probefunc] = quantize(arg0); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->id] = hist(args->args[0]); }",
+        call: Call::Getpgid,
         firings: 1,
         is_counted: false,
     },
@@ -50,6 +60,7 @@ pub(crate) static ALL: [Question; 5] = [
                    @fd[tid] = args->args[0]; @start[tid] = nsecs; } \
                    tracepoint:raw_syscalls:sys_exit /@start[tid]/ { \
                    @[@fd[tid]] = sum(nsecs - @start[tid]); delete(@start[tid]); delete(@fd[tid]); }",
+        call: Call::Lseek,
         firings: 2,
         is_counted: false,
     },
@@ -58,6 +69,7 @@ pub(crate) static ALL: [Question; 5] = [
         text: "how many calls, by program and call",
         d: "syscall::getpgid:entry /pid == $target/ { @[execname, probefunc] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[comm, args->id] = count(); }",
+        call: Call::Getpgid,
         firings: 1,
         is_counted: true,
     },
@@ -66,6 +78,7 @@ pub(crate) static ALL: [Question; 5] = [
         text: "how many calls, by 100,000 values of an argument",
         d: "syscall::getpgid:entry /pid == $target/ { @[arg0] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->args[0]] = count(); }",
+        call: Call::Getpgid,
         firings: 1,
         is_counted: true,
     },

@@ -127,7 +127,7 @@ impl<'a> Rounds<'a> {
             let (by, name, all) = (observer.name(), question.name, subject::ALL_CALLS);
             ensure!(is_right, "{by}, {name}: counted {} calls of {all}", total(&output));
         }
-        subject::read_result(&result, usize::from(question.firings == 2))
+        subject::read_result(&result, question.call)
     }
 
     fn argv(

@@ -1,6 +1,6 @@
 //! The rows for the overhead of D programs.
 
-use crate::stats::{estimate, ratio};
+use crate::stats::{estimate, median, ratio};
 use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, samples, shown, targets};
 use crate::tables::table;
@@ -23,9 +23,12 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
 /// Formats a table of the overhead of each question.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
+    let params = [("question", "startup"), ("observer", OURS)];
+    let startup = samples(&raw.sweep, &params, "startup").and_then(median);
+    let startup = startup.map_or_else(|| "?".to_owned(), |ns| format!("{:.0}", ns / 1e6));
     let text = format!(
         "Overhead per firing of a probe in ns, median and 95 % CI ({link}; `make bench-d` repeats it), beside programs of \
-         bpftrace that answer the same.\n\n"
+         bpftrace that answer the same. Start-up and output of a script take {startup} ms.\n\n"
     );
     let titles = ["question", EMPTY, "**`iotomy d`**", PEER, "`iotomy d` ÷ bpftrace"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];

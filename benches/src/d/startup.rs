@@ -1,12 +1,11 @@
 //! The time from the start of a D program to the command's first call, and from the command's end to that of the output:
 //! the wall time of a script over `true`, less that of `true`.
 
-use std::fs::{self, File};
-use std::time::Instant;
+use std::fs;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::child::{Signals, guarded};
+use crate::child::Signals;
 use crate::order::Order;
 use crate::scratch::Scratch;
 
@@ -62,22 +61,9 @@ pub(crate) fn measure(
     for _ in 0..rounds {
         order.shuffle(&mut due);
         for by_d in due {
-            let wall = wall(signals, if by_d { &d } else { &bare })?;
+            let wall = signals.wall_ns(if by_d { &d } else { &bare })?;
             if by_d { &mut startup.d } else { &mut startup.bare }.push(wall);
         }
     }
     Ok(startup)
-}
-
-fn wall(signals: &Signals, argv: &[String]) -> Result<f64> {
-    let null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
-    let mut command = guarded(argv, null)?;
-    let start = Instant::now();
-    let mut child = command.spawn().with_context(|| format!("cannot run {}", argv[0]))?;
-    let status = signals.wait(&mut child)?;
-    let wall = start.elapsed().as_nanos() as f64;
-    if !status.success() {
-        bail!("{} ended with {status}", argv[0]);
-    }
-    Ok(wall)
 }

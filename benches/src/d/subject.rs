@@ -12,6 +12,7 @@ use rustix::process::Pid;
 
 use crate::child::{die_with_parent, own_path};
 use crate::cpus;
+use crate::d::questions::Call;
 use crate::stats;
 
 /// Pieces of a run.
@@ -42,10 +43,10 @@ pub(crate) fn argv(cpu: usize, result: &Path) -> Result<Vec<String>> {
     Ok(vec![text(&own_path()?)?, "d".to_owned(), "subject".to_owned(), cpu, result])
 }
 
-/// Returns ns per call of a kind, 0 for `getpgid` and 1 for `lseek`, from the subject's output.
-pub(crate) fn read_result(result: &Path, kind: usize) -> Result<f64> {
+/// Returns ns per call from the subject's output.
+pub(crate) fn read_result(result: &Path, call: Call) -> Result<f64> {
     let text = fs::read_to_string(result).context("cannot read the subject's result")?;
-    let of_line = |line: &str| line.split(' ').nth(kind)?.parse().ok();
+    let of_line = |line: &str| line.split(' ').nth(call as usize)?.parse().ok();
     let pieces: Vec<f64> = text.lines().filter_map(of_line).collect();
     if pieces.len() as u64 != PIECES {
         bail!("the subject did not end its loop");

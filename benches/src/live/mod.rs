@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::{Bench, no_rows, run_with_args};
@@ -26,7 +26,7 @@ use crate::live::subject::SubjectArgs;
 use crate::live::watch::{Samples, WatchMode, Watcher};
 use crate::options::Options;
 use crate::order::Order;
-use crate::run::{built, progress, version};
+use crate::run::{be_root, built, progress, version};
 use crate::scratch::Scratch;
 use crate::session::own_session;
 use crate::stats::FEWEST;
@@ -89,9 +89,7 @@ fn run(args: &Args) -> Result<ExitCode> {
 
 fn bench(args: &Args) -> Result<ExitCode> {
     let iotomy = built(&args.options.iotomy)?;
-    if !rustix::process::geteuid().is_root() {
-        bail!("observing by BPF takes root; try `sudo make bench-live`");
-    }
+    be_root(&BENCH.target())?;
     let signals = Signals::hold()?;
     if let Some(ended) = own_session(&signals, &args.options)? {
         return Ok(ended);

@@ -11,7 +11,7 @@ mod subject;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::{Bench, no_rows, run_with_args};
@@ -22,7 +22,7 @@ use crate::order::Order;
 use crate::rings::results::RingResults;
 use crate::rings::rounds::Rounds;
 use crate::rings::subject::Subject;
-use crate::run::{built, progress, version};
+use crate::run::{built_observer, progress, version};
 use crate::scratch::Scratch;
 use crate::stats;
 
@@ -76,11 +76,7 @@ fn done(run: Result<()>) -> Result<ExitCode> {
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
-    let iotomy = built(&args.options.iotomy)?;
-    let iotomy = iotomy.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
-    if !rustix::process::geteuid().is_root() {
-        bail!("observing by BPF takes root; try `sudo make bench-rings`");
-    }
+    let iotomy = built_observer(&args.options.iotomy, &BENCH.target())?;
     let signals = Signals::hold()?;
     let folder = Scratch::new()?;
     let blocks = if args.options.quick { stats::FEWEST as u32 + 1 } else { args.blocks };

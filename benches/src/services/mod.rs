@@ -18,7 +18,7 @@ mod watcher;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::{Bench, no_rows, run_with_args};
@@ -26,7 +26,7 @@ use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
 use crate::order::Order;
-use crate::run::{built, progress, version};
+use crate::run::{built_observer, progress, version};
 use crate::scratch::Scratch;
 use crate::services::results::ServicesResults;
 use crate::services::service::Service;
@@ -97,11 +97,7 @@ fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
-    let iotomy = built(&args.options.iotomy)?;
-    let iotomy = iotomy.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
-    if !rustix::process::geteuid().is_root() {
-        bail!("observing by BPF takes root; try `sudo make bench-services`");
-    }
+    let iotomy = built_observer(&args.options.iotomy, &BENCH.target())?;
     let signals = Signals::hold()?;
     if let Some(ended) = own_session(&signals, &args.options)? {
         return Ok(ended);

@@ -21,7 +21,7 @@ mod workload;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::{Bench, no_rows, run_with_args};
@@ -29,7 +29,7 @@ use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
 use crate::order::Order;
-use crate::run::{built, progress, version};
+use crate::run::{built_observer, progress, version};
 use crate::scratch::Scratch;
 use crate::stats;
 use crate::trace::found::TraceResults;
@@ -100,11 +100,7 @@ fn run_part(part: &Helper) -> Result<()> {
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
-    let iotomy = built(&args.options.iotomy)?;
-    let iotomy = iotomy.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
-    if !rustix::process::geteuid().is_root() {
-        bail!("observing by BPF takes root; try `sudo make bench-trace`");
-    }
+    let iotomy = built_observer(&args.options.iotomy, &BENCH.target())?;
     let signals = Signals::hold()?;
     let folder = Scratch::new()?;
     let blocks = if args.options.quick { stats::FEWEST as u32 + 1 } else { args.blocks };

@@ -2,13 +2,10 @@
 //! end to the end of the report: the wall time of `iotomy trace -- true`, and of
 //! `iotomy anatomy -- true`, minus that of `true`, in rounds.
 
-use std::fs::File;
-use std::time::Instant;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use iotomy_record::store;
 
-use crate::child::{Signals, guarded};
+use crate::child::Signals;
 use crate::order::Order;
 use crate::scratch::Scratch;
 
@@ -63,10 +60,10 @@ pub(crate) fn measure(
         order.shuffle(&mut due);
         for run in due {
             match run {
-                Run::Bare => startup.bare.push(wall(signals, &bare)?),
-                Run::Anatomy => startup.anatomy.push(wall(signals, &anatomy)?),
+                Run::Bare => startup.bare.push(signals.wall_ns(&bare)?),
+                Run::Anatomy => startup.anatomy.push(signals.wall_ns(&anatomy)?),
                 Run::Traced => {
-                    startup.traced.push(wall(signals, &traced)?);
+                    startup.traced.push(signals.wall_ns(&traced)?);
                     let seen =
                         store::load_trace(&record).context("cannot read the record of `true`")?;
                     startup.before_command.push(seen.observer.startup_ns as f64);
@@ -75,17 +72,4 @@ pub(crate) fn measure(
         }
     }
     Ok(startup)
-}
-
-fn wall(signals: &Signals, argv: &[String]) -> Result<f64> {
-    let null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
-    let mut command = guarded(argv, null)?;
-    let start = Instant::now();
-    let mut child = command.spawn().with_context(|| format!("cannot run {}", argv[0]))?;
-    let status = signals.wait(&mut child)?;
-    let wall = start.elapsed().as_nanos() as f64;
-    if !status.success() {
-        bail!("{} ended with {status}", argv[0]);
-    }
-    Ok(wall)
 }

@@ -118,8 +118,8 @@ impl Form {
         for (number, clause) in self.clauses.iter().enumerate() {
             code.place(labels[number]);
             let before = code.length();
-            let emitter = Emitter::new(self, number, clause, &places, &starts, functions)?;
-            let emitter = emitter.without(parts::unread(self, clause, &emitted.parts));
+            let parts = &emitted.parts;
+            let emitter = Emitter::new(self, number, clause, &places, &starts, functions, parts)?;
             emitter.emit(&mut code, &mut emitted)?;
             emitted.clauses.push(code.length() - before);
         }

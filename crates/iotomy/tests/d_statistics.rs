@@ -77,6 +77,45 @@ fn a_statistic_is_counted_where_nothing_else_is_asked_after() {
     }
 }
 
+/// A semaphore and a queue of messages, which are removed, and processes that are made without `vfork`.
+const OTHERS: &str = r#"use IPC::SysV qw(IPC_PRIVATE IPC_RMID);
+my $s = semget(IPC_PRIVATE, 1, 0600); semop($s, pack("s3", 0, 1, 0)) for 1 .. 3; semctl($s, 0, IPC_RMID, 0);
+my $q = msgget(IPC_PRIVATE, 0600); msgsnd($q, pack("l! a*", 1, "x"), 0) for 1 .. 4;
+my $m; msgrcv($q, $m, 9, 0, 0) for 1 .. 4; msgctl($q, IPC_RMID, 0);
+for (1 .. 5) { my $p = fork; exit if !$p; waitpid $p, 0 }
+"#;
+
+#[test]
+fn calls_of_each_kind_are_told_apart() {
+    if !bpf() || !support::has("perl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("others"), OTHERS).unwrap();
+    let program = r#"
+        sysinfo:::sema, sysinfo:::msg, sysinfo:::sysfork, sysinfo:::sysvfork, sysinfo:::sysexec
+        /pid == $target/ { @[probename] = sum(arg0); }
+        END { printa("%s %@d\n", @); }"#;
+    let is = counted(program, "perl others", folder.path());
+    let expected = [("sema", 3), ("msg", 8), ("sysfork", 5), ("sysexec", 1)];
+    let expected = expected.map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(is, BTreeMap::from(expected));
+}
+
+#[test]
+fn what_is_read_from_a_device_and_into_new_memory_is_counted() {
+    let Some(volume) = Volume::ext4() else { return };
+    std::fs::write(volume.path().join("f"), vec![1; 1 << 20]).unwrap();
+    volume.mount_again();
+    let program = r#"
+        vminfo:::pgin, vminfo:::pgpgin, vminfo:::kernel_asflt /pid == $target/ { @[probename] = sum(arg0); }
+        END { printa("%s %@d\n", @); }"#;
+    let is = counted(program, "dd if=f of=/dev/null bs=1M status=none", &volume.path());
+    let of = |name: &str| is.get(name).copied().unwrap_or(0);
+    // The kernel copies into pages that dd has not touched yet.
+    assert!(of("pgpgin") >= 256 && of("pgin") > 0 && of("kernel_asflt") > 0, "{is:?}");
+}
+
 #[test]
 fn who_waits_for_a_device_is_told_at_both_ends_and_pages_are_counted() {
     let Some(volume) = Volume::ext4() else { return };

@@ -1,9 +1,9 @@
 //! The steps of a clause as instructions.
 
-use super::registers::Slots;
-use super::{Emitted, Functions, KernelError, Places, layout};
 use std::collections::HashSet;
 
+use super::registers::Slots;
+use super::{Emitted, Functions, KernelError, KeyPart, Places, layout, parts};
 use crate::assembler::{Code, Label, code};
 use crate::error::Span;
 use crate::form::{Action, Clause, Form, Register, Step};
@@ -36,6 +36,7 @@ impl<'f> Emitter<'f> {
         places: &'f Places,
         literals: &'f [usize],
         functions: Functions<'f>,
+        parts: &[Vec<KeyPart>],
     ) -> Result<Self, KernelError> {
         let slots = Slots::of(form, clause)?;
         let none = Label::default();
@@ -48,18 +49,12 @@ impl<'f> Emitter<'f> {
             places,
             literals,
             functions,
-            unread: HashSet::new(),
+            unread: parts::unread(form, clause, parts),
             at,
             labels,
             failed: none,
             full: none,
         })
-    }
-
-    /// The same without the steps that write these registers.
-    pub(super) fn without(mut self, unread: HashSet<Register>) -> Self {
-        self.unread = unread;
-        self
     }
 
     pub(super) fn emit(

@@ -34,7 +34,7 @@ pub(super) type Pairs = Arc<[[OwnedFd; 2]]>;
 pub(super) fn pairs(sockets: bool) -> io::Result<Pairs> {
     let pair = || match sockets {
         true => socket_pair(),
-        // Where there are no devices.
+        // Without /dev/null or /dev/zero, sockets serve.
         false => device_pair().or_else(|_| socket_pair()),
     };
     (0..PAIRS).map(|_| pair()).collect()

@@ -81,3 +81,26 @@ impl Point {
         Probe { provider, name, ..Probe::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_have_the_numbers_that_the_programs_have_for_them() {
+        let header = include_str!("../d.h");
+        let (_, points) = header.split_once("enum point {").unwrap();
+        let (points, _) = points.split_once("};").unwrap();
+        let names: Vec<&str> =
+            points.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
+        let of = |point: &Point| {
+            let name = point.name.replace('-', "_").to_uppercase();
+            if point.provider == "io" {
+                format!("POINT_IO_{name}")
+            } else {
+                format!("POINT_{name}")
+            }
+        };
+        assert_eq!(names, POINTS.iter().map(of).collect::<Vec<_>>());
+    }
+}
