@@ -64,6 +64,7 @@ bench-summary:
 
 # The tables of docs/ that are made from declarations: movers, waiters, limits, experiments, findings.
 docs:
+	UPDATE=1 $(CARGO) test --locked --package iotomy-record --lib -- guide
 	UPDATE=1 $(CARGO) test --locked --package iotomy-judge --lib -- catalogue
 	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test suite -- docs::
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- guide

@@ -39,7 +39,7 @@ impl Compared {
     fn tables(&mut self) -> [(&mut Vec<DiffRow>, &'static [Measure]); 10] {
         [
             (&mut self.programs, PROGRAM),
-            (&mut self.calls, CALL),
+            (&mut self.calls, &CALL),
             (&mut self.ring_operations, RING_OPERATION),
             (&mut self.files, FILE),
             (&mut self.peers, self.peer_measures),
@@ -71,7 +71,7 @@ pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts], has: Tables) -> Compared {
         judged,
         totals: row(TOTALS, &whole(a), &whole(b), [0.0; 2]).measures,
         programs: table(PROGRAM, |run| &run.programs, false),
-        calls: table(CALL, |run| &run.calls, false),
+        calls: table(&CALL, |run| &run.calls, false),
         ring_operations: optional(has.ring_operations, RING_OPERATION, |run| &run.ring_operations),
         files: optional(has.files, FILE, |run| &run.files),
         peers: optional(has.peers, peer_measures, |run| &run.peers),

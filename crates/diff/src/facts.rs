@@ -1,7 +1,9 @@
 //! The figures of one trace, by the rows they are compared in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
+use iotomy_record::statistic::Statistics;
 use iotomy_record::{Call, Process, Times, Trace};
 
 use crate::details;
@@ -104,97 +106,39 @@ impl<'t> Programs<'t> {
     }
 }
 
-/// A call of a program, summed over its images.
-#[derive(Default)]
-struct CallFacts {
-    calls: u64,
-    entered: u64,
-    ended: u64,
-    ended_ns: u64,
-    errors: u64,
-    bytes: u64,
-    wall: u64,
-    on_cpu: Option<u64>,
-    blocked: Option<u64>,
-    runnable: Option<u64>,
-    max: u64,
-    wall_times: Times,
-    on_cpu_times: Option<Times>,
-    blocked_times: Times,
-    error_kinds: BTreeMap<String, f64>,
-}
-
-impl CallFacts {
-    fn add(&mut self, call: &Call) {
-        let ended = call.ended();
-        for (sum, more) in [
-            (&mut self.calls, call.calls),
-            (&mut self.entered, call.calls.saturating_add(call.in_flight)),
-            (&mut self.ended, ended.calls),
-            (&mut self.ended_ns, ended.wall_ns),
-            (&mut self.errors, call.errors),
-            (&mut self.bytes, call.bytes),
-            (&mut self.wall, call.wall_ns),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        for (sum, more) in [
-            (&mut self.on_cpu, call.on_cpu_ns),
-            (&mut self.blocked, call.blocked_ns),
-            (&mut self.runnable, call.runnable_ns),
-        ] {
-            if let Some(more) = more {
-                *sum = Some(sum.unwrap_or(0).saturating_add(more));
-            }
-        }
-        self.max = self.max.max(ended.max_ns);
-        self.wall_times.merge(&call.wall_times);
-        if let Some(times) = call.on_cpu_times() {
-            self.on_cpu_times.get_or_insert_default().merge(times);
-        }
-        self.blocked_times.merge(&call.blocked_times);
-        for (kind, count) in &call.error_kinds {
-            *self.error_kinds.entry(kind.clone()).or_default() += *count as f64;
-        }
-    }
-
-    /// In the order of [`crate::measures::CALL`].
-    fn into_row(self, scale: f64, cost: f64) -> RowFacts {
-        let sum = |value: u64| Some(value as f64 * scale);
-        let known = |value: Option<u64>| value.map(|value| value as f64 * scale);
-        let at =
-            |times: &Times, share: f64| (!times.is_empty()).then(|| times.quantile(share) as f64);
-        let max = |times: &Times| (!times.is_empty()).then_some(times.max_ns as f64);
-        let on_cpu = self.on_cpu_times.unwrap_or_default();
-        let (wall, blocked) = (&self.wall_times, &self.blocked_times);
-        let mean = (self.ended > 0).then(|| self.ended_ns as f64 / self.ended as f64);
-        RowFacts {
-            values: vec![
-                sum(self.calls),
-                sum(self.errors),
-                sum(self.bytes),
-                sum(self.wall),
-                known(self.on_cpu),
-                known(self.blocked),
-                known(self.runnable),
-                mean,
-                at(wall, 0.5),
-                at(wall, 0.99),
-                at(wall, 0.999),
-                (self.ended > 0).then_some(self.max as f64),
-                at(&on_cpu, 0.5),
-                at(&on_cpu, 0.99),
-                at(&on_cpu, 0.999),
-                max(&on_cpu),
-                at(blocked, 0.5),
-                at(blocked, 0.99),
-                at(blocked, 0.999),
-                max(blocked),
-            ],
-            error_kinds: self.error_kinds.into_iter().map(|(kind, n)| (kind, n * scale)).collect(),
-            overhead: self.entered as f64 * cost * scale,
-            ..RowFacts::default()
-        }
+/// The facts of a call of a program, summed over its images, in the order of [`crate::measures::CALL`].
+fn of_call(sum: Call, scale: f64, cost: f64) -> RowFacts {
+    let at = |times: &Times, share: f64| (!times.is_empty()).then(|| times.quantile(share) as f64);
+    let max = |times: &Times| (!times.is_empty()).then_some(times.max_ns as f64);
+    let none = Times::default();
+    let ended = sum.ended();
+    let of_ended = |value: f64| (ended.calls > 0).then_some(value);
+    let (wall, blocked) = (&sum.wall_times, &sum.blocked_times);
+    let on_cpu = sum.on_cpu_times().unwrap_or(&none);
+    let mut values: Vec<Option<f64>> = Call::shown()
+        .map(|(statistic, _)| (statistic.field.number)(&sum).map(|number| number as f64 * scale))
+        .collect();
+    values.extend([
+        of_ended(ended.wall_ns as f64 / ended.calls.max(1) as f64),
+        at(wall, 0.5),
+        at(wall, 0.99),
+        at(wall, 0.999),
+        of_ended(ended.max_ns as f64),
+        at(on_cpu, 0.5),
+        at(on_cpu, 0.99),
+        at(on_cpu, 0.999),
+        max(on_cpu),
+        at(blocked, 0.5),
+        at(blocked, 0.99),
+        at(blocked, 0.999),
+        max(blocked),
+    ]);
+    let kinds = sum.error_kinds.iter();
+    RowFacts {
+        values,
+        error_kinds: kinds.map(|(kind, n)| (kind.clone(), *n as f64 * scale)).collect(),
+        overhead: sum.calls.saturating_add(sum.in_flight) as f64 * cost * scale,
+        ..RowFacts::default()
     }
 }
 
@@ -220,14 +164,17 @@ impl RunFacts {
         let scale = scale(trace, per_second);
         let [_, cost] = trace.observer.cost_range_ns();
         let programs = Programs::new(trace, renamed);
-        let mut calls: BTreeMap<Key, CallFacts> = BTreeMap::new();
+        let mut calls: BTreeMap<Key, Call> = BTreeMap::new();
         let mut by_program: BTreeMap<Key, ProgramFacts> = BTreeMap::new();
         let key = |program: String| (program, String::new(), String::new());
         for call in &trace.calls {
             let program = programs.name(call.pid, &call.exec, call.image);
             let sum = by_program.entry(key(program.clone())).or_default();
             sum.calls = sum.calls.saturating_add(call.calls);
-            calls.entry((program, call.syscall.clone(), String::new())).or_default().add(call);
+            match calls.entry((program, call.syscall.clone(), String::new())) {
+                Entry::Occupied(sum) => sum.into_mut().merge(call),
+                Entry::Vacant(place) => _ = place.insert(call.clone()),
+            }
         }
         for process in &trace.processes {
             let sum = by_program.entry(key(programs.name_of(process))).or_default();
@@ -249,7 +196,7 @@ impl RunFacts {
                 .into_iter()
                 .map(|(key, sum)| (key, sum.into_row(scale, cost)))
                 .collect(),
-            calls: calls.into_iter().map(|(key, sum)| (key, sum.into_row(scale, cost))).collect(),
+            calls: calls.into_iter().map(|(key, sum)| (key, of_call(sum, scale, cost))).collect(),
             ring_operations: ring_operations::ring_operations(trace, scale, &programs),
             files: details::files(trace, scale, names),
             peers: details::peers(trace, scale, has.connections, &programs, names),

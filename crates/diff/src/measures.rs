@@ -1,5 +1,10 @@
 //! The measures of each table.
 
+use std::sync::LazyLock;
+
+use iotomy_record::Call;
+use iotomy_record::statistic::{Statistics, Unit};
+
 /// A measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measure {
@@ -68,14 +73,16 @@ pub(crate) const PROGRAM: &[Measure] = &[
     count("major_faults"),
 ];
 
-pub(crate) const CALL: &[Measure] = &[
-    count("calls"),
-    count("errors"),
-    count("bytes"),
-    time("wall_ns"),
-    time("on_cpu_ns"),
-    time("blocked_ns"),
-    time("runnable_ns"),
+/// The statistics that tables of calls show, and what follows from these and from distributions.
+pub(crate) static CALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
+    let shown = Call::shown().map(|(statistic, _)| match statistic.shape.unit {
+        Unit::Time => time(statistic.name),
+        Unit::Count | Unit::Bytes => count(statistic.name),
+    });
+    shown.chain(OF_EACH_CALL).collect()
+});
+
+const OF_EACH_CALL: [Measure; 13] = [
     per_call("mean_ns"),
     per_call("wall_p50_ns"),
     per_call("wall_p99_ns"),

@@ -434,6 +434,7 @@ mod tests {
             ring_operations: None,
             filter: crate::Filter::default(),
             forgets: false,
+            images_apart: usize::MAX,
             rows: Request::ROWS,
         };
         let seen = Ptrace.watch_before(&request, Some(&mut Hasty)).unwrap();

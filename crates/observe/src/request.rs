@@ -61,6 +61,9 @@ pub struct Request {
     /// grow with its length; what an observation has is less then. Only an observer that has no bound
     /// of its own does.
     pub forgets: bool,
+    /// Up to how many program images each have rows of their own. Of more, identical ones are put together as the rows
+    /// are read, by an observer that can.
+    pub images_apart: usize,
     /// The largest number of rows of a bounded table; rows that find no room are counted as lost.
     pub rows: u32,
 }

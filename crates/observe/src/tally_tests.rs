@@ -15,6 +15,7 @@ fn everything() -> Request {
         ring_operations: None,
         filter: crate::Filter::default(),
         forgets: false,
+        images_apart: usize::MAX,
         rows: 64,
     }
 }

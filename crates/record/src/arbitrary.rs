@@ -14,6 +14,7 @@ mod ring_operations;
 mod sweep;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use proptest::collection::vec;
 use proptest::option;
@@ -27,6 +28,7 @@ pub use d::d;
 pub use race::race;
 pub use sweep::sweep;
 
+use crate::statistic::Statistics;
 use crate::*;
 
 /// A record that [`crate::store::parse_trace`] accepts.
@@ -290,44 +292,47 @@ fn process() -> impl Strategy<Value = Process> {
     )
 }
 
-fn call() -> impl Strategy<Value = Call> {
+/// The row of a call.
+pub fn call() -> impl Strategy<Value = Call> {
     let name = prop_oneof![4 => "read|write|openat|close|exit_group|io_uring_enter", 1 => text()];
     let kinds = prop::collection::btree_map(prop_oneof!["E[A-Z]{2,8}", text()], number(), 0..4);
-    let parts = [(); 3].map(|()| option::of(number()));
     let log2 = (histogram(), histogram(), option::of(histogram()), option::of(histogram()));
     // By itself, it does not fit on the stack of a test.
     let spread = (log2.boxed(), (times(), option::of(times()), times()).boxed());
-    (image(), name, [(); 6].map(|()| number()), kinds, parts, spread).prop_map(
-        |((pid, exec), syscall, n, error_kinds, parts, spread)| Call {
-            pid,
-            exec,
-            image: (n[5] % 3) as u32,
-            syscall,
-            calls: n[0],
-            errors: n[1],
-            error_kinds,
-            bytes: n[2],
-            wall_ns: n[3],
-            on_cpu_ns: parts[0],
-            blocked_ns: parts[1],
-            runnable_ns: parts[2],
-            max_ns: n[4],
-            max_is_bound: n[4] % 5 == 1,
-            in_flight: n[5],
-            entered_before: n[5] / 2,
-            open_ns: (n[5] > 0).then_some(n[3] / 3),
-            ended_ns: (n[5] == 1).then_some(n[3] / 2),
-            asked: parts[1],
-            ready: parts[2],
-            return_log2: spread.0.0,
-            wall_log2: spread.0.1,
-            on_cpu_log2: spread.0.2,
-            blocked_log2: spread.0.3,
-            wall_times: spread.1.0,
-            on_cpu_times: spread.1.1,
-            blocked_times: spread.1.2,
+    let known = any::<[bool; 3]>();
+    (image(), name, statistics(), kinds, known, spread).prop_map(
+        |((pid, exec), syscall, mut call, error_kinds, known, spread): (_, _, Call, _, _, _)| {
+            let in_flight = call.in_flight;
+            (call.pid, call.exec, call.image, call.syscall) =
+                (pid, exec, (in_flight % 3) as u32, syscall);
+            call.error_kinds = error_kinds;
+            for (part, is_known) in
+                [&mut call.on_cpu_ns, &mut call.blocked_ns, &mut call.runnable_ns]
+                    .into_iter()
+                    .zip(known)
+            {
+                *part = part.filter(|_| is_known);
+            }
+            call.max_is_bound = call.max_ns % 5 == 1;
+            call.entered_before = in_flight / 2;
+            call.open_ns = (in_flight > 0).then_some(call.wall_ns / 3);
+            call.ended_ns = (in_flight == 1).then_some(call.wall_ns / 2);
+            (call.return_log2, call.wall_log2, call.on_cpu_log2, call.blocked_log2) = spread.0;
+            (call.wall_times, call.on_cpu_times, call.blocked_times) = spread.1;
+            call
         },
     )
+}
+
+/// A row without keys that has some number as each of its statistics.
+fn statistics<R: Statistics + Default + Debug>() -> impl Strategy<Value = R> {
+    vec(number(), R::FIELDS.len()).prop_map(|numbers| {
+        let mut row = R::default();
+        for (statistic, number) in R::statistics().zip(numbers) {
+            (statistic.field.set)(&mut row, number);
+        }
+        row
+    })
 }
 
 /// Times in a few buckets.
@@ -513,8 +518,7 @@ fn watched() -> impl Strategy<Value = Watched> {
 }
 
 fn view() -> impl Strategy<Value = View> {
-    use SortKey::*;
-    let sort = select(vec![Wall, OnCpu, Blocked, Calls, Errors, Bytes, Name]);
+    let sort = select(SortKey::all().collect::<Vec<_>>());
     let quantity =
         select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Socket;
+use crate::{Socket, statistic, statistics};
 
 /// How connections were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,55 +16,57 @@ pub enum Role {
     Accept,
 }
 
-/// Connections of one program image with one peer. Of those that the image makes there is no local
-/// address, of those that it accepts no remote port: the kernel chooses these.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Connection {
-    /// Process id.
-    pub pid: u32,
-    /// Program image.
-    pub exec: String,
-    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
-    pub image: u32,
-    /// The protocol, the two ends, and how they were made: without a role, before the watch or by calls
-    /// that are not counted.
-    #[serde(flatten)]
-    pub ends: Socket,
-    /// Connections that were made during the watch.
-    pub opened: u64,
-    /// Connections that were open when a counted call first moved bytes through them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub before: u64,
-    /// Of both, those that TCP ended during the watch; absent of other protocols.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<u64>,
-    /// Connects that had neither succeeded nor failed when their socket was closed or the watch ended.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
-    /// Failed connects or accepts by the name of the error.
-    #[serde(default, deserialize_with = "crate::store::unique_keys")]
-    pub errors: BTreeMap<String, u64>,
-    /// The time of `timed` connections: from the call until the connection was made; of accepted ones,
-    /// from then until they were accepted.
-    pub connect_ns: u64,
-    /// The longest.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub max_ns: u64,
-    /// Of `opened`, those whose time is known.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub timed: u64,
-    /// Calls that read from their sockets.
-    pub read_calls: u64,
-    /// Bytes they returned.
-    pub read_bytes: u64,
-    /// Calls that wrote to their sockets.
-    pub write_calls: u64,
-    /// Bytes they returned.
-    pub write_bytes: u64,
-    /// TCP's own figures.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<TcpFigures>,
+statistics! {
+    /// Connections of one program image with one peer. Of those that the image makes there is no local
+    /// address, of those that it accepts no remote port: the kernel chooses these.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+    pub struct Connection {
+        /// Process id.
+        pub pid: u32,
+        /// Program image.
+        pub exec: String,
+        /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+        #[serde(default, skip_serializing_if = "crate::absent::is_alone")]
+        pub image: u32,
+        /// The protocol, the two ends, and how they were made: without a role, before the watch or by calls
+        /// that are not counted.
+        #[serde(flatten)]
+        pub ends: Socket,
+        /// Connections that were made during the watch.
+        pub opened: u64 => sum(Count),
+        /// Connections that were open when a counted call first moved bytes through them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub before: u64 => sum(Count),
+        /// Of both, those that TCP ended during the watch; absent of other protocols.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub closed: Option<u64> => sum(Count),
+        /// Connects that had neither succeeded nor failed when their socket was closed or the watch ended.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub unfinished: u64 => sum(Count),
+        /// Failed connects or accepts by the name of the error.
+        #[serde(default, deserialize_with = "crate::store::unique_keys")]
+        pub errors: BTreeMap<String, u64> => sum(Count),
+        /// The time of `timed` connections: from the call until the connection was made; of accepted ones,
+        /// from then until they were accepted.
+        pub connect_ns: u64 => sum(Time),
+        /// The longest.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub max_ns: u64 => most(Time),
+        /// Of `opened`, those whose time is known.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub timed: u64 => sum(Count),
+        /// Calls that read from their sockets.
+        pub read_calls: u64 => sum(Count),
+        /// Bytes they returned.
+        pub read_bytes: u64 => sum(Bytes),
+        /// Calls that wrote to their sockets.
+        pub write_calls: u64 => sum(Count),
+        /// Bytes they returned.
+        pub write_bytes: u64 => sum(Bytes),
+        /// TCP's own figures.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub tcp: Option<TcpFigures> => sum(Count),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -102,33 +104,7 @@ pub struct TcpFigures {
 impl Connection {
     /// Adds connections of the same role and the same ends.
     pub fn merge(&mut self, one: &Self) {
-        self.closed = match (self.closed, one.closed) {
-            (Some(a), Some(b)) => Some(a.saturating_add(b)),
-            (a, b) => a.or(b),
-        };
-        self.max_ns = self.max_ns.max(one.max_ns);
-        for (sum, more) in [
-            (&mut self.opened, one.opened),
-            (&mut self.before, one.before),
-            (&mut self.unfinished, one.unfinished),
-            (&mut self.connect_ns, one.connect_ns),
-            (&mut self.timed, one.timed),
-            (&mut self.read_calls, one.read_calls),
-            (&mut self.read_bytes, one.read_bytes),
-            (&mut self.write_calls, one.write_calls),
-            (&mut self.write_bytes, one.write_bytes),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        for (name, count) in &one.errors {
-            let sum = self.errors.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*count);
-        }
-        match (&mut self.tcp, &one.tcp) {
-            (Some(sum), Some(one)) => sum.merge(one),
-            (sum @ None, one) => sum.clone_from(one),
-            (Some(_), None) => {}
-        }
+        statistic::add(self, one);
     }
 }
 

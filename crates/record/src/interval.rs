@@ -7,12 +7,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::growth::{more, more_known};
+use crate::growth::more;
 use crate::interval_connections::SeenConnections;
 use crate::interval_rings::SeenRings;
 use crate::{
     Call, Connection, FileKind, FileUse, Interval, LedgerRow, Process, RingOperation, Snapshot,
-    Trace,
+    Trace, statistic,
 };
 
 /// The tables of an interval.
@@ -162,13 +162,13 @@ impl Intervals {
         for call in &record.calls {
             let (calls, _) = whole.entry((call.pid, call.exec.clone())).or_default();
             match calls.get_mut(call.syscall.as_str()) {
-                Some(sum) => add_call(sum, call),
+                Some(sum) => sum.merge(call),
                 None => _ = calls.insert(&call.syscall, call.clone()),
             }
         }
         for row in &record.ledger {
             let (_, ledger) = whole.entry((row.pid, row.exec.clone())).or_default();
-            add_ledger(ledger.get_or_insert_default(), row);
+            statistic::add(ledger.get_or_insert_default(), row);
         }
         for (name, (calls, ledger)) in whole {
             let mut seen = self.given.remove(&name).unwrap_or_default();
@@ -202,9 +202,7 @@ impl Intervals {
                 socket: file.socket.clone(),
                 ..FileUse::default()
             });
-            for (sum, more) in uses(sum).into_iter().zip(uses(&mut file.clone())) {
-                *sum = sum.saturating_add(*more);
-            }
+            statistic::add(sum, file);
         }
         for (key, file) in files {
             let seen = self.files.entry((key.0, key.1.to_owned())).or_default();
@@ -256,13 +254,13 @@ impl Intervals {
         for call in &counts.calls {
             let given = self.given.entry((call.pid, call.exec.clone())).or_default();
             match given.calls.get_mut(&call.syscall) {
-                Some(sum) => add_call(sum, call),
+                Some(sum) => sum.merge(call),
                 None => _ = given.calls.insert(call.syscall.clone(), call.clone()),
             }
         }
         for row in &counts.ledger {
             let given = self.given.entry((row.pid, row.exec.clone())).or_default();
-            add_ledger(&mut given.ledger, row);
+            statistic::add(&mut given.ledger, row);
         }
     }
 }
@@ -336,31 +334,16 @@ fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {
     wall_times.max_ns = if wall_times.is_empty() { 0 } else { max_ns };
     seen.max_ns = seen.max_ns.max(now.max_ns);
     let ended_ns = now.wall_ns.saturating_sub(now.open_ns.unwrap_or(0));
-    let kinds = now.error_kinds.iter().map(|(name, count)| {
-        (name.clone(), more(*count, seen.error_kinds.entry(name.clone()).or_default()))
-    });
-    let row = Call {
-        error_kinds: kinds.filter(|(_, count)| *count > 0).collect(),
-        syscall: now.syscall.clone(),
-        calls: more(now.calls, &mut seen.calls),
-        errors: more(now.errors, &mut seen.errors),
-        bytes: more(now.bytes, &mut seen.bytes),
-        wall_ns: more(now.wall_ns, &mut seen.wall_ns),
-        on_cpu_ns: more_known(now.on_cpu_ns, &mut seen.on_cpu_ns),
-        blocked_ns: more_known(now.blocked_ns, &mut seen.blocked_ns),
-        runnable_ns: more_known(now.runnable_ns, &mut seen.runnable_ns),
-        max_ns,
-        max_is_bound,
-        in_flight: now.in_flight,
-        ended_ns: Some(more(ended_ns, seen.ended_ns.get_or_insert_default())),
-        wall_log2: wall_times.log2(),
-        wall_times,
-        ..Call::default()
-    };
+    let mut row = statistic::since(now, seen);
+    row.syscall.clone_from(&now.syscall);
+    (row.max_ns, row.max_is_bound) = (max_ns, max_is_bound);
+    row.ended_ns = Some(more(ended_ns, seen.ended_ns.get_or_insert_default()));
+    // Snapshots have none of these.
+    (row.open_ns, row.entered_before, row.asked, row.ready) = (None, 0, None, None);
+    row.wall_log2 = wall_times.log2();
+    row.wall_times = wall_times;
     // A snapshot reads one table after another: errors may be seen an interval after their calls.
-    let times = [row.on_cpu_ns, row.blocked_ns, row.runnable_ns].map(Option::unwrap_or_default);
-    let counts = [row.calls, row.errors, row.bytes, row.wall_ns, row.wall_times.total()];
-    counts.iter().chain(&times).any(|count| *count > 0).then_some(row)
+    (statistic::is_used(&row) || row.wall_times.total() > 0).then_some(row)
 }
 
 fn ledger_since(now: &LedgerRow, seen: &mut LedgerRow) -> LedgerRow {
@@ -374,66 +357,11 @@ fn ledger_since(now: &LedgerRow, seen: &mut LedgerRow) -> LedgerRow {
     }
 }
 
-fn uses(file: &mut FileUse) -> [&mut u64; 6] {
-    [
-        &mut file.read_calls,
-        &mut file.read_bytes,
-        &mut file.write_calls,
-        &mut file.write_bytes,
-        &mut file.map_calls,
-        &mut file.mapped_bytes,
-    ]
-}
-
 fn file_since(now: &FileUse, seen: &mut FileUse) -> Option<FileUse> {
+    let counts = statistic::since(now, seen);
     let mut row = FileUse { pid: 0, exec: String::new(), ..now.clone() };
-    let mut is_used = false;
-    for (now, seen) in uses(&mut row).into_iter().zip(uses(seen)) {
-        *now = more(*now, seen);
-        is_used |= *now > 0;
-    }
-    is_used.then_some(row)
-}
-
-pub(crate) fn add_call(sum: &mut Call, one: &Call) {
-    for (sum, more) in [
-        (&mut sum.calls, one.calls),
-        (&mut sum.errors, one.errors),
-        (&mut sum.bytes, one.bytes),
-        (&mut sum.wall_ns, one.wall_ns),
-        (&mut sum.in_flight, one.in_flight),
-    ] {
-        *sum = sum.saturating_add(more);
-    }
-    for (sum, more) in [
-        (&mut sum.on_cpu_ns, one.on_cpu_ns),
-        (&mut sum.blocked_ns, one.blocked_ns),
-        (&mut sum.runnable_ns, one.runnable_ns),
-        (&mut sum.open_ns, one.open_ns),
-        (&mut sum.ended_ns, one.ended_ns),
-    ] {
-        if let Some(more) = more {
-            *sum = Some(sum.unwrap_or(0).saturating_add(more));
-        }
-    }
-    for (kind, count) in &one.error_kinds {
-        let sum = sum.error_kinds.entry(kind.clone()).or_default();
-        *sum = sum.saturating_add(*count);
-    }
-    sum.max_ns = sum.max_ns.max(one.max_ns);
-    sum.wall_times.merge(&one.wall_times);
-}
-
-pub(crate) fn add_ledger(sum: &mut LedgerRow, one: &LedgerRow) {
-    for (sum, more) in [
-        (&mut sum.thread_ns, one.thread_ns),
-        (&mut sum.user_ns, one.user_ns),
-        (&mut sum.calls_on_cpu_ns, one.calls_on_cpu_ns),
-        (&mut sum.blocked_ns, one.blocked_ns),
-        (&mut sum.runnable_ns, one.runnable_ns),
-    ] {
-        *sum = sum.saturating_add(more);
-    }
+    statistic::set(&mut row, &counts);
+    statistic::is_used(&row).then_some(row)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::growth::{more, more_known};
-use crate::{Connection, ConnectionCounts, Socket, TcpFigures};
+use crate::growth::more;
+use crate::{Connection, ConnectionCounts, Socket, TcpFigures, statistic};
 
 /// The most that was seen of the connections of an image, by their ends.
 #[derive(Debug, Default)]
@@ -71,43 +71,14 @@ impl SeenConnections {
 fn since(now: &Connection, open: Option<&TcpFigures>, seen: &mut Seen) -> Option<Connection> {
     let tcp = figures_since(now.tcp.as_ref(), open, seen);
     let Seen { counts: seen, .. } = seen;
-    let errors = now.errors.iter().map(|(name, count)| {
-        (name.clone(), more(*count, seen.errors.entry(name.clone()).or_default()))
-    });
-    let row = Connection {
-        ends: now.ends.clone(),
-        errors: errors.filter(|(_, count)| *count > 0).collect(),
-        opened: more(now.opened, &mut seen.opened),
-        before: more(now.before, &mut seen.before),
-        closed: more_known(now.closed, &mut seen.closed),
-        unfinished: more(now.unfinished, &mut seen.unfinished),
-        connect_ns: more(now.connect_ns, &mut seen.connect_ns),
-        timed: more(now.timed, &mut seen.timed),
-        // Of a shorter one than that of an earlier interval nothing is known.
-        max_ns: if now.max_ns > seen.max_ns { now.max_ns } else { 0 },
-        read_calls: more(now.read_calls, &mut seen.read_calls),
-        read_bytes: more(now.read_bytes, &mut seen.read_bytes),
-        write_calls: more(now.write_calls, &mut seen.write_calls),
-        write_bytes: more(now.write_bytes, &mut seen.write_bytes),
-        tcp,
-        ..Connection::default()
-    };
+    let mut row = statistic::since(now, seen);
+    row.ends.clone_from(&now.ends);
+    // Of a shorter one than that of an earlier interval nothing is known.
+    row.max_ns = if now.max_ns > seen.max_ns { now.max_ns } else { 0 };
     seen.max_ns = seen.max_ns.max(now.max_ns);
-    let counts = [
-        row.opened,
-        row.before,
-        row.closed.unwrap_or(0),
-        row.unfinished,
-        row.timed,
-        row.connect_ns,
-        row.read_calls,
-        row.read_bytes,
-        row.write_calls,
-        row.write_bytes,
-    ];
-    let has_news = row.tcp.as_ref().is_some_and(|tcp| counts_of(tcp) != TcpCounts::default());
-    let is_used = counts.iter().any(|count| *count > 0) || !row.errors.is_empty() || has_news;
-    is_used.then_some(row)
+    let has_news = tcp.as_ref().is_some_and(|tcp| counts_of(tcp) != TcpCounts::default());
+    row.tcp = tcp;
+    (statistic::is_used(&row) || has_news).then_some(row)
 }
 
 fn figures_since(

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use crate::RingOperation;
 use crate::growth::more;
 use crate::histogram::Histogram;
+use crate::{RingOperation, statistic};
 
 /// The most that was seen of the ring operations of an image, by name.
 #[derive(Debug, Default)]
@@ -54,63 +54,15 @@ fn since(now: &RingOperation, seen: &mut RingOperation) -> Option<RingOperation>
     seen.wall_times.merge(&wall_times);
     wall_times.max_ns = if wall_times.is_empty() { 0 } else { max_ns };
     seen.max_ns = seen.max_ns.max(now.max_ns);
-    let errors = now.error_kinds.iter().map(|(name, count)| {
-        (name.clone(), more(*count, seen.error_kinds.entry(name.clone()).or_default()))
-    });
-    let row = RingOperation {
-        op: now.op.clone(),
-        error_kinds: errors.filter(|(_, count)| *count > 0).collect(),
-        submitted: more(now.submitted, &mut seen.submitted),
-        completed: more(now.completed, &mut seen.completed),
-        errors: more(now.errors, &mut seen.errors),
-        cancelled: more(now.cancelled, &mut seen.cancelled),
-        in_flight: now.in_flight,
-        bytes: more(now.bytes, &mut seen.bytes),
-        result_log2: results_since(&now.result_log2, &mut seen.result_log2),
-        wall_ns: more(now.wall_ns, &mut seen.wall_ns),
-        max_ns,
-        max_is_bound: max_is_bound && max_ns > 0,
-        wall_log2: wall_times.log2(),
-        wall_times,
-        inline: more(now.inline, &mut seen.inline),
-        polled: more(now.polled, &mut seen.polled),
-        worker: more(now.worker, &mut seen.worker),
-        sqpoll: more(now.sqpoll, &mut seen.sqpoll),
-        multishot_completions: more(now.multishot_completions, &mut seen.multishot_completions),
-        overflows: more(now.overflows, &mut seen.overflows),
-        worker_unbounded: more(now.worker_unbounded, &mut seen.worker_unbounded),
-        before: more(now.before, &mut seen.before),
-        registered_files: more(now.registered_files, &mut seen.registered_files),
-        forced_async: more(now.forced_async, &mut seen.forced_async),
-        unlinked: more(now.unlinked, &mut seen.unlinked),
-        // Whoever reads the row knows its image.
-        pid: 0,
-        exec: String::new(),
-        image: 0,
-    };
-    let counts = [
-        row.submitted,
-        row.completed,
-        row.errors,
-        row.cancelled,
-        row.bytes,
-        row.wall_ns,
-        row.wall_times.total(),
-        row.result_log2.total(),
-        row.inline,
-        row.polled,
-        row.worker,
-        row.sqpoll,
-        row.multishot_completions,
-        row.overflows,
-        row.worker_unbounded,
-        row.before,
-        row.registered_files,
-        row.forced_async,
-        row.unlinked,
-    ];
+    let mut row = statistic::since(now, seen);
+    row.op.clone_from(&now.op);
+    row.result_log2 = results_since(&now.result_log2, &mut seen.result_log2);
+    row.wall_log2 = wall_times.log2();
+    row.wall_times = wall_times;
+    (row.max_ns, row.max_is_bound) = (max_ns, max_is_bound && max_ns > 0);
     // Its counters are read one after another while the kernel counts: each may come an interval late.
-    counts.iter().any(|count| *count > 0).then_some(row)
+    let is_used = statistic::is_used(&row) || row.wall_times.total() + row.result_log2.total() > 0;
+    is_used.then_some(row)
 }
 
 fn results_since(now: &Histogram, seen: &mut Histogram) -> Histogram {

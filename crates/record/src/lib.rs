@@ -36,6 +36,7 @@ mod slow;
 mod snapshot;
 mod socket;
 mod socket_names;
+pub mod statistic;
 pub mod store;
 mod sweep;
 mod thread;
@@ -70,6 +71,7 @@ pub use race::{
 };
 pub use ring::LastStretch;
 pub use ring_operations::RingOperation;
+pub use roll_up::{ImageRows, RollUp};
 pub use slow::{EndedBy, WakeContext, Waker, WholeCall};
 pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
 pub use socket::Socket;
@@ -81,6 +83,6 @@ pub use thread::Thread;
 pub use times::{QUANTILES, TIME_BUCKETS, Times};
 pub use trace::{
     Call, EndedCalls, Exit, FileKind, FileUse, Finding, Interval, LedgerRow, MissingFeature,
-    ObserverUse, Process, Ring, Running, Trace, Verdict, Watched,
+    ObserverUse, Process, Ring, Running, Trace, Verdict, Watched, is_bound,
 };
 pub use view::{Quantity, SortKey, View};

@@ -3,12 +3,12 @@
 //! The one invariant is the bound on memory: of a process that has ended nothing is kept for longer
 //! than the stretch, and identical ones that ended in one interval are one entry there.
 
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-use crate::interval::{add_call, add_ledger};
-use crate::{Call, Intervals, LedgerRow, Process, Ring, RingOperation, Running, Snapshot, Trace};
+use crate::{
+    Call, Intervals, LedgerRow, Process, Ring, RingOperation, Running, Snapshot, Trace, statistic,
+};
 
 /// The newest intervals of a watch that goes on: as few as have the length that is asked for.
 #[derive(Debug)]
@@ -130,12 +130,7 @@ impl Places {
             }
             Entry::Occupied(place) => {
                 let sum = &mut record.calls[*place.get()];
-                sum.max_is_bound = match one.max_ns.cmp(&sum.max_ns) {
-                    Ordering::Less => sum.max_is_bound,
-                    Ordering::Equal => sum.max_is_bound && one.max_is_bound,
-                    Ordering::Greater => one.max_is_bound,
-                };
-                add_call(sum, &one);
+                sum.merge(&one);
             }
         }
     }
@@ -156,7 +151,7 @@ impl Places {
                 place.insert(record.ledger.len());
                 record.ledger.push(one);
             }
-            Entry::Occupied(place) => add_ledger(&mut record.ledger[*place.get()], &one),
+            Entry::Occupied(place) => statistic::add(&mut record.ledger[*place.get()], &one),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet, hash_map};
 
 use crate::{
     Call, Connection, FileKind, FileUse, LedgerRow, PathUse, Process, Race, RingOperation, Role,
-    Socket, Thread, Trace,
+    Running, Socket, Thread, Trace, statistic,
 };
 
 /// Up to this many identical images are listed separately.
@@ -45,25 +45,9 @@ impl Targets {
 
     /// The rows, merged under the representatives of their images, in the order of these.
     fn roll_up<R: Row>(&self, all: Vec<R>) -> Vec<R> {
-        let mut at: BTreeMap<(Key, R::Key), usize> = BTreeMap::new();
-        let mut sums: Vec<(usize, R)> = Vec::new();
-        for mut one in all {
-            let part = one.key();
-            let (pid, exec, image) = one.image();
-            let own = (*pid, std::mem::take(exec), *image);
-            let key = self.target.get(&own).cloned().unwrap_or(own);
-            (*pid, *exec, *image) = key.clone();
-            let place = self.place(&key);
-            match at.entry((key, part)) {
-                Entry::Occupied(row) => sums[*row.get()].1.add(one),
-                Entry::Vacant(row) => {
-                    row.insert(sums.len());
-                    sums.push((place, one));
-                }
-            }
-        }
-        sums.sort_by_key(|(place, _)| *place);
-        sums.into_iter().map(|(_, sum)| sum).collect()
+        let mut sums = RowSums::default();
+        all.into_iter().for_each(|one| sums.add(self, one));
+        sums.into_rows()
     }
 
     /// Threads of images that are put together are so by name, and the first ones of processes by
@@ -97,60 +81,172 @@ impl Targets {
     }
 }
 
+/// Rows of a table, merged as they come.
+struct RowSums<R: Row> {
+    at: BTreeMap<(Key, R::Key), usize>,
+    /// Each with the place of its image.
+    sums: Vec<(usize, R)>,
+}
+
+impl<R: Row> Default for RowSums<R> {
+    fn default() -> Self {
+        Self { at: BTreeMap::new(), sums: Vec::new() }
+    }
+}
+
+impl<R: Row> RowSums<R> {
+    /// Adds a row to that of its image's representative.
+    fn add(&mut self, targets: &Targets, mut one: R) {
+        let part = one.key();
+        let (pid, exec, image) = one.image();
+        let own = (*pid, std::mem::take(exec), *image);
+        let key = targets.target.get(&own).cloned().unwrap_or(own);
+        (*pid, *exec, *image) = key.clone();
+        let place = targets.place(&key);
+        match self.at.entry((key, part)) {
+            Entry::Occupied(row) => self.sums[*row.get()].1.add(one),
+            Entry::Vacant(row) => {
+                row.insert(self.sums.len());
+                self.sums.push((place, one));
+            }
+        }
+    }
+
+    /// In the order of the images.
+    fn into_rows(mut self) -> Vec<R> {
+        self.sums.sort_by_key(|(place, _)| *place);
+        self.sums.into_iter().map(|(_, sum)| sum).collect()
+    }
+}
+
+/// The rows of an image in the tables that have most.
+#[derive(Debug, Default)]
+pub struct ImageRows {
+    /// Its calls.
+    pub calls: Vec<Call>,
+    /// Its ring operations.
+    pub ring_operations: Vec<RingOperation>,
+    /// Its files.
+    pub files: Vec<FileUse>,
+    /// The paths of its calls.
+    pub paths: Vec<PathUse>,
+    /// Its connections.
+    pub connections: Vec<Connection>,
+}
+
+/// Rows of images that are put together as they come: of thousands of identical images, only the sums are kept.
+pub struct RollUp {
+    targets: Targets,
+    firsts: Vec<usize>,
+    calls: RowSums<Call>,
+    ring_operations: RowSums<RingOperation>,
+    files: RowSums<FileUse>,
+    paths: RowSums<PathUse>,
+    connections: RowSums<Connection>,
+}
+
+impl RollUp {
+    /// Of these images, of which the process of the first is the command's, if there is one, and some went on;
+    /// `None` where none are put together.
+    pub fn new(processes: &[Process], is_command: bool, running: &[Running]) -> Option<Self> {
+        let firsts = firsts(processes, is_command, running);
+        if firsts.iter().enumerate().all(|(at, first)| at == *first) {
+            return None;
+        }
+        let mut target: HashMap<Key, Key> = HashMap::new();
+        for (process, first) in processes.iter().zip(&firsts) {
+            target.entry(key(process)).or_insert_with(|| key(&processes[*first]));
+        }
+        let mut order: HashMap<Key, usize> = HashMap::new();
+        for (at, process) in processes.iter().enumerate() {
+            order.entry(key(process)).or_insert(at);
+        }
+        Some(Self {
+            targets: Targets { target, order },
+            firsts,
+            calls: RowSums::default(),
+            ring_operations: RowSums::default(),
+            files: RowSums::default(),
+            paths: RowSums::default(),
+            connections: RowSums::default(),
+        })
+    }
+
+    /// Adds the rows of an image, or of several.
+    pub fn add(&mut self, rows: ImageRows) {
+        let targets = &self.targets;
+        rows.calls.into_iter().for_each(|one| self.calls.add(targets, one));
+        rows.ring_operations.into_iter().for_each(|one| self.ring_operations.add(targets, one));
+        rows.files.into_iter().for_each(|one| self.files.add(targets, one));
+        rows.paths.into_iter().for_each(|one| self.paths.add(targets, one));
+        rows.connections.into_iter().for_each(|one| self.connections.add(targets, one));
+    }
+
+    /// The sums.
+    pub fn into_rows(self) -> ImageRows {
+        let targets = &self.targets;
+        let mut calls = self.calls.into_rows();
+        // As the observers have them: of an image the longest first.
+        calls.sort_by_cached_key(|call| {
+            let image = (call.pid, call.exec.clone(), call.image);
+            (targets.place(&image), Reverse(call.wall_ns), call.syscall.clone())
+        });
+        let mut paths = self.paths.into_rows();
+        paths.sort_by_key(|one| Reverse(one.calls));
+        ImageRows {
+            calls,
+            ring_operations: self.ring_operations.into_rows(),
+            files: self.files.into_rows(),
+            paths,
+            connections: self.connections.into_rows(),
+        }
+    }
+}
+
 impl Trace {
     /// Puts identical images together, where there are more than four: in each table the entries of
     /// the first stand for all. Those of the command's own process, and of processes that outlived
     /// the watch, stay separate: a run does not create many of them.
     pub fn roll_up(&mut self) {
-        let firsts = self.firsts();
-        if firsts.iter().enumerate().all(|(at, first)| at == *first) {
+        let is_command = !self.command.is_empty();
+        let Some(mut sums) = RollUp::new(&self.processes, is_command, &self.still_running) else {
             return;
-        }
-        let mut target: HashMap<Key, Key> = HashMap::new();
-        for (process, first) in self.processes.iter().zip(&firsts) {
-            target.entry(key(process)).or_insert_with(|| key(&self.processes[*first]));
-        }
-        let mut order: HashMap<Key, usize> = HashMap::new();
-        for (at, process) in self.processes.iter().enumerate() {
-            order.entry(key(process)).or_insert(at);
-        }
-        let targets = Targets { target, order };
-        self.calls = targets.roll_up(std::mem::take(&mut self.calls));
-        // As the observers have them: of an image the longest first.
-        self.calls.sort_by_cached_key(|call| {
-            let image = (call.pid, call.exec.clone(), call.image);
-            (targets.place(&image), Reverse(call.wall_ns), call.syscall.clone())
-        });
-        self.ring_operations = targets.roll_up(std::mem::take(&mut self.ring_operations));
-        self.files = targets.roll_up(std::mem::take(&mut self.files));
-        self.paths = targets.roll_up(std::mem::take(&mut self.paths));
-        self.paths.sort_by_key(|one| Reverse(one.calls));
-        self.connections = targets.roll_up(std::mem::take(&mut self.connections));
-        self.ledger = targets.roll_up(std::mem::take(&mut self.ledger));
-        self.threads = targets.roll_up_threads(std::mem::take(&mut self.threads));
-        self.processes = processes(std::mem::take(&mut self.processes), &firsts);
-    }
-
-    /// The index of each entry's representative: its own, if it stays.
-    fn firsts(&self) -> Vec<usize> {
-        let root = self.processes.first().filter(|_| !self.command.is_empty()).map(|one| one.pid);
-        let running: HashSet<u32> = self.still_running.iter().map(|one| one.pid).collect();
-        let stays = |one: &Process| Some(one.pid) == root || running.contains(&one.pid);
-        let kind = |one: &Process| {
-            (one.exec.clone(), one.called.clone(), one.binary.clone(), one.before_exec)
         };
-        let mut kinds: HashMap<_, Vec<usize>> = HashMap::new();
-        for (at, one) in self.processes.iter().enumerate().filter(|(_, one)| !stays(one)) {
-            kinds.entry(kind(one)).or_default().push(at);
-        }
-        let mut firsts: Vec<usize> = (0..self.processes.len()).collect();
-        for alike in kinds.values().filter(|alike| alike.len() > FEW) {
-            for at in alike {
-                firsts[*at] = alike[0];
-            }
-        }
-        firsts
+        sums.add(ImageRows {
+            calls: std::mem::take(&mut self.calls),
+            ring_operations: std::mem::take(&mut self.ring_operations),
+            files: std::mem::take(&mut self.files),
+            paths: std::mem::take(&mut self.paths),
+            connections: std::mem::take(&mut self.connections),
+        });
+        self.ledger = sums.targets.roll_up(std::mem::take(&mut self.ledger));
+        self.threads = sums.targets.roll_up_threads(std::mem::take(&mut self.threads));
+        self.processes = processes(std::mem::take(&mut self.processes), &sums.firsts);
+        let rows = sums.into_rows();
+        (self.calls, self.ring_operations, self.files) =
+            (rows.calls, rows.ring_operations, rows.files);
+        (self.paths, self.connections) = (rows.paths, rows.connections);
     }
+}
+
+/// The index of each entry's representative: its own, if it stays.
+fn firsts(processes: &[Process], is_command: bool, running: &[Running]) -> Vec<usize> {
+    let root = processes.first().filter(|_| is_command).map(|one| one.pid);
+    let running: HashSet<u32> = running.iter().map(|one| one.pid).collect();
+    let stays = |one: &Process| Some(one.pid) == root || running.contains(&one.pid);
+    let kind =
+        |one: &Process| (one.exec.clone(), one.called.clone(), one.binary.clone(), one.before_exec);
+    let mut kinds: HashMap<_, Vec<usize>> = HashMap::new();
+    for (at, one) in processes.iter().enumerate().filter(|(_, one)| !stays(one)) {
+        kinds.entry(kind(one)).or_default().push(at);
+    }
+    let mut firsts: Vec<usize> = (0..processes.len()).collect();
+    for alike in kinds.values().filter(|alike| alike.len() > FEW) {
+        for at in alike {
+            firsts[*at] = alike[0];
+        }
+    }
+    firsts
 }
 
 impl Race {
@@ -175,33 +271,9 @@ fn processes(all: Vec<Process>, firsts: &[usize]) -> Vec<Process> {
             continue;
         };
         sum.instances = sum.count().saturating_add(one.count());
-        sum.continued = sum.continued.saturating_add(one.continued);
-        sum.threads = sum.threads.saturating_add(one.threads);
-        sum.max_rss_bytes = sum.max_rss_bytes.max(one.max_rss_bytes);
-        let pairs = [
-            (&mut sum.user_ns, one.user_ns),
-            (&mut sum.system_ns, one.system_ns),
-            (&mut sum.minor_faults, one.minor_faults),
-            (&mut sum.major_faults, one.major_faults),
-            (&mut sum.voluntary_switches, one.voluntary_switches),
-            (&mut sum.involuntary_switches, one.involuntary_switches),
-        ];
-        add(pairs);
-        add_known(&mut sum.storage_read_bytes, one.storage_read_bytes);
+        statistic::add(sum, &one);
     }
     sums.into_values().collect()
-}
-
-fn add<const N: usize>(pairs: [(&mut u64, u64); N]) {
-    for (sum, one) in pairs {
-        *sum = sum.saturating_add(one);
-    }
-}
-
-fn add_known(sum: &mut Option<u64>, one: Option<u64>) {
-    if let Some(one) = one {
-        *sum = Some(sum.unwrap_or(0).saturating_add(one));
-    }
 }
 
 impl Row for Call {
@@ -216,43 +288,7 @@ impl Row for Call {
     }
 
     fn add(&mut self, one: Self) {
-        for (kind, n) in one.error_kinds {
-            let count = self.error_kinds.entry(kind).or_default();
-            *count = count.saturating_add(n);
-        }
-        add([
-            (&mut self.calls, one.calls),
-            (&mut self.errors, one.errors),
-            (&mut self.bytes, one.bytes),
-            (&mut self.wall_ns, one.wall_ns),
-            (&mut self.in_flight, one.in_flight),
-            (&mut self.entered_before, one.entered_before),
-        ]);
-        add_known(&mut self.on_cpu_ns, one.on_cpu_ns);
-        add_known(&mut self.blocked_ns, one.blocked_ns);
-        add_known(&mut self.runnable_ns, one.runnable_ns);
-        add_known(&mut self.open_ns, one.open_ns);
-        add_known(&mut self.ended_ns, one.ended_ns);
-        add_known(&mut self.asked, one.asked);
-        add_known(&mut self.ready, one.ready);
-        self.max_ns = self.max_ns.max(one.max_ns);
-        if self.on_cpu_times.is_some() || one.on_cpu_times.is_some() {
-            // Where it is absent, it equals wall time.
-            let mut sum = self.on_cpu_times.take().unwrap_or_else(|| self.wall_times.clone());
-            sum.merge(one.on_cpu_times.as_ref().unwrap_or(&one.wall_times));
-            self.on_cpu_times = Some(sum);
-        }
-        self.wall_times.merge(&one.wall_times);
-        self.blocked_times.merge(&one.blocked_times);
-        self.return_log2.merge(&one.return_log2);
-        self.wall_log2.merge(&one.wall_log2);
-        for (sum, one) in
-            [(&mut self.on_cpu_log2, one.on_cpu_log2), (&mut self.blocked_log2, one.blocked_log2)]
-        {
-            if let Some(one) = one {
-                sum.get_or_insert_default().merge(&one);
-            }
-        }
+        self.merge(&one);
     }
 }
 
@@ -271,14 +307,7 @@ impl Row for FileUse {
     /// the end are known for files that were written, and the first row may only have read.
     fn add(&mut self, one: Self) {
         self.dirty_bytes = self.dirty_bytes.or(one.dirty_bytes);
-        add([
-            (&mut self.read_calls, one.read_calls),
-            (&mut self.read_bytes, one.read_bytes),
-            (&mut self.write_calls, one.write_calls),
-            (&mut self.write_bytes, one.write_bytes),
-            (&mut self.map_calls, one.map_calls),
-            (&mut self.mapped_bytes, one.mapped_bytes),
-        ]);
+        statistic::add(self, &one);
     }
 }
 
@@ -294,7 +323,7 @@ impl Row for PathUse {
     }
 
     fn add(&mut self, one: Self) {
-        add([(&mut self.calls, one.calls), (&mut self.wall_ns, one.wall_ns)]);
+        statistic::add(self, &one);
     }
 }
 
@@ -342,17 +371,7 @@ impl Row for LedgerRow {
     }
 
     fn add(&mut self, one: Self) {
-        add([
-            (&mut self.thread_ns, one.thread_ns),
-            (&mut self.user_ns, one.user_ns),
-            (&mut self.calls_on_cpu_ns, one.calls_on_cpu_ns),
-            (&mut self.blocked_ns, one.blocked_ns),
-            (&mut self.stopped_ns, one.stopped_ns),
-            (&mut self.worker_ns, one.worker_ns),
-            (&mut self.runnable_ns, one.runnable_ns),
-        ]);
-        add_known(&mut self.fault_ns, one.fault_ns);
-        self.residual_ns = self.residual_ns.saturating_add(one.residual_ns);
+        statistic::add(self, &one);
     }
 }
 

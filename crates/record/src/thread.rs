@@ -3,54 +3,57 @@
 use serde::{Deserialize, Serialize};
 
 use crate::absent::is_alone;
+use crate::{statistic, statistics};
 
-/// One thread of one program image, or several of one name that are put together. Times and counts
-/// are those in the image.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Thread {
-    /// Process id.
-    pub pid: u32,
-    /// Program image.
-    pub exec: String,
-    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "is_alone")]
-    pub image: u32,
-    /// Thread id; the lowest of several.
-    pub tid: u32,
-    /// The name it had when it was last seen in the image; empty where threads of several names are
-    /// put together.
-    pub name: String,
-    /// The number of threads that the entry sums up; 0 for a single one.
-    #[serde(default, skip_serializing_if = "is_alone")]
-    pub instances: u32,
-    /// Calls that returned.
-    pub calls: u64,
-    /// Of those, the ones that returned an error.
-    pub errors: u64,
-    /// From its beginning in the image, or that of the watch, to its end. Absent when the observer
-    /// cannot know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread_ns: Option<u64>,
-    /// On a CPU, inside calls and outside.
-    pub on_cpu_ns: u64,
-    /// Of that, outside calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_ns: Option<u64>,
-    /// Blocked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked_ns: Option<u64>,
-    /// Run queue delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runnable_ns: Option<u64>,
-    /// Times it gave up the CPU to wait.
-    pub voluntary_switches: u64,
-    /// Times it was made to give up the CPU.
-    pub involuntary_switches: u64,
-    /// The call in which it spent most time; empty where it made none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub longest_call: String,
-    /// The wall time of its calls of this name.
-    pub longest_ns: u64,
+statistics! {
+    /// One thread of one program image, or several of one name that are put together. Times and counts
+    /// are those in the image.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+    pub struct Thread {
+        /// Process id.
+        pub pid: u32,
+        /// Program image.
+        pub exec: String,
+        /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+        #[serde(default, skip_serializing_if = "is_alone")]
+        pub image: u32,
+        /// Thread id; the lowest of several.
+        pub tid: u32,
+        /// The name it had when it was last seen in the image; empty where threads of several names are
+        /// put together.
+        pub name: String,
+        /// The number of threads that the entry sums up; 0 for a single one.
+        #[serde(default, skip_serializing_if = "is_alone")]
+        pub instances: u32,
+        /// Calls that returned.
+        pub calls: u64 => sum(Count),
+        /// Of those, the ones that returned an error.
+        pub errors: u64 => sum(Count),
+        /// From its beginning in the image, or that of the watch, to its end. Absent when the observer
+        /// cannot know.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub thread_ns: Option<u64> => sum(Time),
+        /// On a CPU, inside calls and outside.
+        pub on_cpu_ns: u64 => sum(Time),
+        /// Of that, outside calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub user_ns: Option<u64> => sum(Time),
+        /// Blocked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub blocked_ns: Option<u64> => sum(Time),
+        /// Run queue delay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runnable_ns: Option<u64> => sum(Time),
+        /// Times it gave up the CPU to wait.
+        pub voluntary_switches: u64 => sum(Count),
+        /// Times it was made to give up the CPU.
+        pub involuntary_switches: u64 => sum(Count),
+        /// The call in which it spent most time; empty where it made none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub longest_call: String,
+        /// The wall time of its calls of this name.
+        pub longest_ns: u64,
+    }
 }
 
 impl Thread {
@@ -68,24 +71,7 @@ impl Thread {
     /// longer have the others.
     pub(crate) fn add(&mut self, one: Self) {
         self.instances = self.count().saturating_add(one.count());
-        let sums = [
-            (&mut self.calls, one.calls),
-            (&mut self.errors, one.errors),
-            (&mut self.on_cpu_ns, one.on_cpu_ns),
-            (&mut self.voluntary_switches, one.voluntary_switches),
-            (&mut self.involuntary_switches, one.involuntary_switches),
-        ];
-        for (sum, more) in sums {
-            *sum = sum.saturating_add(more);
-        }
-        for (sum, more) in [
-            (&mut self.thread_ns, one.thread_ns),
-            (&mut self.user_ns, one.user_ns),
-            (&mut self.blocked_ns, one.blocked_ns),
-            (&mut self.runnable_ns, one.runnable_ns),
-        ] {
-            *sum = sum.zip(more).map(|(sum, more)| sum.saturating_add(more));
-        }
+        statistic::add(self, &one);
         if self.longest_call == one.longest_call {
             self.longest_ns = self.longest_ns.saturating_add(one.longest_ns);
         } else if one.longest_ns > self.longest_ns {

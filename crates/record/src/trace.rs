@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::call::{Call, EndedCalls};
+pub use self::call::{Call, EndedCalls, is_bound};
 pub use self::file::{FileKind, FileUse};
 pub use self::finding::{Finding, Verdict};
 pub use self::ledger::LedgerRow;

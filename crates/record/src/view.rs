@@ -1,7 +1,9 @@
 //! The view of a record: which rows are printed, and in which order; it is kept with the run.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::statistic::{Statistic, Statistics, Unit};
 use crate::{Call, Histogram, RingOperation};
 
 /// The view of a record.
@@ -55,50 +57,84 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// The key by which rows are sorted; the largest comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum SortKey {
-    /// Time from entry to return.
-    #[default]
-    Wall,
-    /// Time on a CPU.
-    OnCpu,
-    /// Blocked time.
-    Blocked,
-    /// Number of calls.
-    Calls,
-    /// Number of errors.
-    Errors,
-    /// Bytes moved.
-    Bytes,
-    /// Name, alphabetically.
-    Name,
-}
+/// The key by which rows are sorted, the largest first: a statistic that tables of calls show, by the head of its
+/// column; or the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SortKey(&'static str);
 
 impl SortKey {
-    /// Every key, in the order the help lists them.
-    pub const ALL: [Self; 7] = [
-        Self::Wall,
-        Self::OnCpu,
-        Self::Blocked,
-        Self::Calls,
-        Self::Errors,
-        Self::Bytes,
-        Self::Name,
+    /// Time from entry to return.
+    pub const WALL: Self = Self("wall");
+    /// Time on a CPU.
+    pub const ON_CPU: Self = Self("on-cpu");
+    /// Blocked time.
+    pub const BLOCKED: Self = Self("blocked");
+    /// Number of calls.
+    pub const CALLS: Self = Self("calls");
+    /// Number of errors.
+    pub const ERRORS: Self = Self("errors");
+    /// Bytes moved.
+    pub const BYTES: Self = Self("bytes");
+    /// Name, alphabetically.
+    pub const NAME: Self = Self("name");
+
+    /// Those that further tables know, too, in the order the help lists them.
+    const USUAL: [Self; 7] = [
+        Self::WALL,
+        Self::ON_CPU,
+        Self::BLOCKED,
+        Self::CALLS,
+        Self::ERRORS,
+        Self::BYTES,
+        Self::NAME,
     ];
+
+    /// Every key, in the order the help lists them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let shown = Call::shown().map(|(_, column)| Self(column.key));
+        Self::USUAL.into_iter().chain(shown.filter(|key| !Self::USUAL.contains(key)))
+    }
+
+    /// The key of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|key| key.0 == name)
+    }
 
     /// Its name on the command line and in the record.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Wall => "wall",
-            Self::OnCpu => "on-cpu",
-            Self::Blocked => "blocked",
-            Self::Calls => "calls",
-            Self::Errors => "errors",
-            Self::Bytes => "bytes",
-            Self::Name => "name",
-        }
+        self.0
+    }
+
+    /// The statistic of calls it stands for; `None` for the name.
+    pub fn statistic(self) -> Option<&'static Statistic<Call>> {
+        Call::shown().find(|(_, column)| column.key == self.0).map(|(statistic, _)| statistic)
+    }
+
+    /// Whether what it sorts by is a time.
+    pub fn is_time(self) -> bool {
+        self.statistic().is_some_and(|statistic| statistic.shape.unit == Unit::Time)
+    }
+}
+
+impl Default for SortKey {
+    fn default() -> Self {
+        Self::WALL
+    }
+}
+
+impl Serialize for SortKey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SortKey {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        Self::named(&name).ok_or_else(|| {
+            let known = Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
+            D::Error::custom(format!("unknown key to sort by: {name}; there are {known}"))
+        })
     }
 }
 
@@ -164,10 +200,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_the_record_writes() {
-        for key in SortKey::ALL {
-            assert_eq!(serde_json::to_value(key).unwrap(), key.name());
+    fn every_key_but_the_name_is_a_statistic() {
+        for key in SortKey::all() {
+            assert_eq!(key.statistic().is_none(), key == SortKey::NAME, "{key:?}");
         }
+        assert!(SortKey::named("runq").is_some_and(SortKey::is_time));
+    }
+
+    #[test]
+    fn names_are_those_the_record_writes() {
+        for key in SortKey::all() {
+            assert_eq!(serde_json::to_value(key).unwrap(), key.name());
+            let read = serde_json::from_value::<SortKey>(key.name().into());
+            assert_eq!(read.unwrap(), key);
+        }
+        let unknown = serde_json::from_str::<SortKey>(r#""colour""#).unwrap_err().to_string();
+        assert!(unknown.contains("colour") && unknown.contains("on-cpu"), "{unknown}");
         for quantity in Quantity::ALL {
             assert_eq!(serde_json::to_value(quantity).unwrap(), quantity.name());
         }

@@ -106,16 +106,15 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
     let by = |row: &DiffRow, names: &[&str]| -> f64 {
         names.iter().map(|name| row.delta(name).abs()).sum()
     };
-    let names: &[&str] = match view.sort {
-        // As they are.
-        None | Some(SortKey::Wall) => return shown,
-        Some(SortKey::Name) => {
-            shown.sort_by_key(|row| (&row.program, &row.name, &row.of));
-            return shown;
-        }
-        Some(SortKey::OnCpu) => &["on_cpu_ns", "calls_on_cpu_ns", "user_ns"],
-        Some(SortKey::Blocked) => &["blocked_ns"],
-        Some(SortKey::Calls) => &[
+    let Some(sort) = view.sort.filter(|sort| *sort != SortKey::WALL) else { return shown };
+    if sort == SortKey::NAME {
+        shown.sort_by_key(|row| (&row.program, &row.name, &row.of));
+        return shown;
+    }
+    // What further tables call it.
+    let names: &[&str] = match sort {
+        SortKey::ON_CPU => &["on_cpu_ns", "calls_on_cpu_ns", "user_ns"],
+        SortKey::CALLS => &[
             "calls",
             "submitted",
             "read_calls",
@@ -124,8 +123,8 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
             "connections",
             "opened",
         ],
-        Some(SortKey::Errors) => &["errors"],
-        Some(SortKey::Bytes) => &["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
+        SortKey::BYTES => &["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
+        other => &[other.statistic().map_or("", |statistic| statistic.name)],
     };
     shown.sort_by(|a, b| by(b, names).total_cmp(&by(a, names)));
     shown

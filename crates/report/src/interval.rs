@@ -4,25 +4,12 @@
 use iotomy_record::{SortKey, Times, Trace};
 
 use crate::Style;
-use crate::numbers::{bytes, counted, decimals_for, duration, figure, fixed, thousands};
+use crate::numbers::{bytes, counted, decimals_for, duration, figure, fixed};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
-use crate::trace::images::{CallSum, Ledger, cpus_used};
-use crate::trace::{peers, print_hidden, rings, until};
-
-const COLUMNS: [Column; 11] = [
-    Column::text("call", 11).at_least(16),
-    Column::number("calls", "", 10).at_least(9),
-    Column::number("errors", "", 5).at_least(6),
-    Column::number("open", "", 7).at_least(4),
-    Column::number("bytes", "", 6).at_least(8),
-    Column::number("wall", "ms", 9).at_least(8),
-    Column::number("on-CPU", "ms", 8).at_least(7),
-    Column::number("blocked", "ms", 7).at_least(8),
-    Column::number("p50", "µs", 3).at_least(6),
-    Column::number("p99", "µs", 4).at_least(7),
-    Column::number("max", "µs", 2).at_least(8),
-];
+use crate::trace::call_columns::{self, CallColumn, Whole};
+use crate::trace::images::{Ledger, cpus_used};
+use crate::trace::{CallSum, peers, print_hidden, rings, until};
 
 /// The default number of calls, of ring operations and of peers.
 const USUAL_ROWS: usize = 5;
@@ -42,14 +29,14 @@ pub fn interval(record: &Trace, style: &Style) -> String {
 fn headline(page: &mut Page<'_>, record: &Trace) {
     let total = CallSum::total("", &record.calls);
     let mut parts = vec![duration(record.wall_ns as f64)];
-    let mut made = counted(total.calls, "call", "calls");
-    if total.bytes > 0 {
-        made = format!("{made}, {}", bytes(total.bytes));
+    let mut made = counted(total.calls(), "call", "calls");
+    if total.bytes() > 0 {
+        made = format!("{made}, {}", bytes(total.bytes()));
     }
     parts.push(made);
     parts.extend(rings::requests(record));
-    if total.errors > 0 {
-        parts.push(counted(total.errors, "error", "errors"));
+    if total.errors() > 0 {
+        parts.push(counted(total.errors(), "error", "errors"));
     }
     let mut ledger = Ledger::default();
     record.ledger.iter().for_each(|row| ledger.add(row));
@@ -91,36 +78,44 @@ fn calls(page: &mut Page<'_>, record: &Trace) {
         Some(rows) => rows,
     };
     let shown = most.min(sums.len());
-    let wall: u128 = sums.iter().map(|sum| sum.wall).sum();
-    let decimals = decimals_for(wall as f64 / 1e6);
-    let mut table = Table::new(&COLUMNS);
+    let wall: u128 = sums.iter().map(CallSum::wall).sum();
+    let whole = Whole { wall, decimals: decimals_for(wall as f64 / 1e6) };
+    let columns = columns();
+    let mut heads = vec![Column::text("call", 11).at_least(16)];
+    heads.extend(columns.iter().map(|column| column.column().at_least(column.width())));
+    let mut table = Table::new(&heads);
     for sum in &sums[..shown] {
-        table.push(Row { cells: cells(page, record, sum, decimals), ..Row::default() });
+        let mut cells = vec![page.name(sum.name, 28)];
+        let times = times(record, sum);
+        cells.extend(columns.iter().map(|column| match column {
+            CallColumn::Quantile(_, share) if !times.is_empty() => {
+                figure(times.quantile(*share) as f64 / 1e3)
+            }
+            column => column.cell(page, sum, whole).text,
+        }));
+        table.push(Row { cells, ..Row::default() });
     }
     table.print(page);
-    let order = if record.view.sort == SortKey::Wall { "" } else { " calls" };
+    let order = if record.view.sort == SortKey::WALL { "" } else { " calls" };
     print_hidden(page, shown, sums.len(), order);
 }
 
-fn cells(page: &Page<'_>, record: &Trace, sum: &CallSum<'_>, decimals: usize) -> Vec<String> {
-    let ms = |ns: u128| fixed(ns as f64 / 1e6, decimals);
-    let us = |ns: u64| figure(ns as f64 / 1e3);
-    let few = |n: u128| if n > 0 { thousands(n) } else { String::new() };
-    let rows = || record.calls.iter().filter(|call| call.syscall == sum.name);
+/// As in the record of a whole watch, with quantiles in place of what says less of a short time, and without the
+/// columns that are worth least.
+fn columns() -> Vec<CallColumn> {
+    let mut columns = call_columns::all();
+    columns.retain(|column| {
+        column.worth() > 1 && !matches!(column, CallColumn::Share | CallColumn::Mean)
+    });
+    let quantiles = [CallColumn::Quantile("p50", 0.5), CallColumn::Quantile("p99", 0.99)];
+    columns.splice(columns.len() - 1..columns.len() - 1, quantiles);
+    columns
+}
+
+/// How long the calls of a name took.
+fn times(record: &Trace, sum: &CallSum<'_>) -> Times {
     let mut times = Times::default();
-    rows().for_each(|call| times.merge(&call.wall_times));
-    let quantile = |share| if times.is_empty() { String::new() } else { us(times.quantile(share)) };
-    vec![
-        page.name(sum.name, 28),
-        thousands(sum.calls),
-        few(sum.errors),
-        few(sum.open),
-        if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
-        ms(sum.wall),
-        sum.on_cpu.map(ms).unwrap_or_default(),
-        sum.blocked.map(ms).unwrap_or_default(),
-        quantile(0.5),
-        quantile(0.99),
-        if sum.max > 0 { sum.max_us(page) } else { String::new() },
-    ]
+    let rows = record.calls.iter().filter(|call| call.syscall == sum.name);
+    rows.for_each(|call| times.merge(&call.wall_times));
+    times
 }

@@ -1,6 +1,8 @@
 //! A [`Trace`] as text: the answer in one line, where the time went, the calls, the advice.
 
 mod brief;
+pub(crate) mod call_columns;
+mod call_sum;
 mod calls;
 mod charts;
 mod distributions;
@@ -26,9 +28,9 @@ use crate::page::{Ink, Page};
 use crate::{Style, findings};
 pub use brief::trace_brief;
 pub(crate) use brief::{ROWS as BRIEF_ROWS, brief};
+pub(crate) use call_sum::CallSum;
 pub(crate) use charts::{capital, side_by_side};
 pub(crate) use headline::{Warning, refusals};
-pub(crate) use images::CallSum;
 use images::Image;
 pub(crate) use section::{facts, results, section, title};
 
@@ -82,7 +84,7 @@ fn shown_images<'a, 'r>(record: &Trace, images: &'a [Image<'r>]) -> &'a [Image<'
         return &images[..most];
     }
     let order = images::order(record);
-    if order == SortKey::Name {
+    if order == SortKey::NAME {
         return &images[..most];
     }
     let value = |image: &Image<'_>| image.value(order);

@@ -76,6 +76,7 @@ fn watcher(observer: &str) {
         ring_operations: None,
         filter: iotomy_observe::Filter::default(),
         forgets: false,
+        images_apart: usize::MAX,
         rows: Request::ROWS,
     };
     let seen = observer.watch(&request).unwrap();

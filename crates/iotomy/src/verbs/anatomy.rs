@@ -246,6 +246,7 @@ fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
         ring_operations: args.r#where.is_some().then(BTreeSet::new),
         filter: filter::filter(args.r#where.as_deref(), None, &[])?,
         forgets: false,
+        images_apart: usize::MAX,
         rows: Request::ROWS,
     })
 }

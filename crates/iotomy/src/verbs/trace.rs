@@ -240,6 +240,10 @@ pub(crate) struct TraceArgs {
 
 pub(super) const AUTO: &str = "auto";
 
+/// So many program images have rows of their own until the findings are made. Of more, identical ones are put together
+/// as they are read, so that memory goes with what differs.
+const IMAGES_APART: usize = 4_096;
+
 pub(super) fn observers() -> impl TypedValueParser<Value = String> {
     let names = OBSERVERS.iter().map(|observer| {
         let declaration = observer.declaration();
@@ -415,6 +419,11 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         ring_operations,
         filter: filter::filter(args.r#where.as_deref(), args.until.as_deref(), &args.by)?,
         forgets: args.ring.is_some(),
+        images_apart: match args.each || args.live || args.interval.is_some() || args.ring.is_some()
+        {
+            true => usize::MAX,
+            false => IMAGES_APART,
+        },
         rows: args.max_rows,
     };
     if args.until.is_some() && !request.can_be_ended() {

@@ -49,9 +49,8 @@ impl ViewArgs {
 }
 
 pub(super) fn sort_keys() -> impl TypedValueParser<Value = SortKey> {
-    PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
-        SortKey::ALL.into_iter().find(|key| key.name() == name).ok_or("no such key")
-    })
+    PossibleValuesParser::new(SortKey::all().map(SortKey::name))
+        .try_map(|name| SortKey::named(&name).ok_or("no such key"))
 }
 
 fn quantities() -> impl TypedValueParser<Value = Quantity> {

@@ -12,8 +12,8 @@ use iotomy_record::{Histogram, Times};
 use super::connections;
 use super::details::{PathKey, PathRow};
 use super::layout::{
-    Attached, CARRY_STEP, CallKey, CallStats, ErrorCount, FileKey, FileName, FileStats,
-    FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats,
+    Attached, CARRY_STEP, CallKey, CallNumbers, CallStats, ErrorCount, FileKey, FileName,
+    FileStats, FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats,
 };
 use super::object::{RowAction, Session};
 use super::rings::RingBook;
@@ -24,14 +24,7 @@ use crate::threads::{CallCounts, CallsOfThread, ThreadBook, Threads};
 /// A call of an image, all threads together.
 #[derive(Debug, Default)]
 pub(super) struct CallBook {
-    pub(super) wall_ns: u64,
-    pub(super) blocked_ns: u64,
-    pub(super) runnable_ns: u64,
-    pub(super) max_ns: u64,
-    pub(super) bytes: u64,
-    pub(super) in_flight: u64,
-    pub(super) open_ns: u64,
-    pub(super) entered_before: u64,
+    pub(super) numbers: CallNumbers,
     pub(super) asked: u64,
     pub(super) errors: BTreeMap<u16, u64>,
     pub(super) returns: Histogram,
@@ -169,20 +162,20 @@ impl Books {
         let mut of_threads = OfThreads { wanted, calls: HashMap::new() };
         session.visit("calls", |key: CallKey, row: RareStats| {
             fate(taken(key.thread), || {
-                of_threads.add(key, row.plain_calls(), row.wall_ns);
+                of_threads.add(key, row.plain_calls(), row.numbers.wall_ns);
                 self.call(row.image, key).add(&row);
             })
         });
         session.visit("frequent", |key: CallKey, row: FrequentStats| {
             // Still empty, it was made for a thread that goes on.
             fate(taken(key.thread) && row.image > 0, || {
-                of_threads.add(key, row.plain_calls(), row.wall_ns);
+                of_threads.add(key, row.plain_calls(), row.numbers.wall_ns);
                 self.call(row.image, key).add(&row);
             })
         });
         session.visit("waits", |key: CallKey, row: WaitStats| {
             fate(taken(key.thread), || {
-                of_threads.add(key, row.calls(), row.wall_ns);
+                of_threads.add(key, row.calls(), row.numbers.wall_ns);
                 self.call(row.image, key).add_waits(&row);
             })
         });
@@ -319,25 +312,17 @@ impl Paths {
 
 impl CallBook {
     fn add<const WIDTH: usize>(&mut self, row: &CallStats<WIDTH>) {
-        self.wall_ns += row.wall_ns;
-        self.max_ns = self.max_ns.max(row.max_ns).max(row.open_max_ns);
-        self.bytes = self.bytes.wrapping_add(row.bytes);
-        self.in_flight += u64::from(row.in_flight);
-        self.open_ns += row.open_ns;
-        self.entered_before += u64::from(row.entered_before);
+        self.numbers.add(&row.numbers);
         for (slot, count) in row.returns.iter().enumerate() {
             self.returns.add_slot(slot, u64::from(*count));
         }
-        add(&mut self.wall, &row.plain, row.max_ns);
-        add(&mut self.on_cpu, &row.plain, row.max_ns);
+        add(&mut self.wall, &row.plain, row.numbers.max_ns);
+        add(&mut self.on_cpu, &row.plain, row.numbers.max_ns);
     }
 
     fn add_waits(&mut self, row: &WaitStats) {
-        self.wall_ns += row.wall_ns;
-        self.blocked_ns += row.blocked_ns;
-        self.runnable_ns += row.runnable_ns;
-        self.max_ns = self.max_ns.max(row.max_wall_ns);
-        add(&mut self.wall, &row.wall, row.max_wall_ns);
+        self.numbers.add(&row.numbers);
+        add(&mut self.wall, &row.wall, row.numbers.max_ns);
         add(&mut self.on_cpu, &row.on_cpu, row.max_on_cpu_ns);
         // A preempted call was off its CPU without having slept: not a blocked one.
         let is_zero = |(bucket, _): &(u16, u64)| *bucket == 0;
@@ -359,10 +344,6 @@ impl CallBook {
             _ if bucket > 0 => self.blocked.add_bucket(bucket, count),
             _ => {}
         }
-    }
-
-    pub(super) fn on_cpu_ns(&self) -> u64 {
-        self.wall_ns.saturating_sub(self.blocked_ns + self.runnable_ns)
     }
 }
 

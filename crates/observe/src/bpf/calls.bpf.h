@@ -106,6 +106,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 	struct call_stats *rare = NULL;
 	struct error_count *e = NULL;
 	struct call_sums *c;
+	struct call_numbers *n;
 
 	if (t->hot_call[h] == key->call + 1 && key->thread == t->id) {
 		frequent = &t->hot[h].row;
@@ -117,6 +118,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 			return;
 		c = &rare->sums;
 	}
+	n = &c->numbers;
 	if (is_error(ret)) {
 		e = numbered_row(&errors, key, image, -ret);
 		if (!e)
@@ -124,9 +126,9 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 	}
 	bucket = bucket_by_call(spent->wall_ns);
 	if (!spent->off_ns && bucket < PLAIN_TIMES) {
-		c->wall_ns += spent->wall_ns;
-		if (spent->wall_ns > c->max_ns)
-			c->max_ns = spent->wall_ns;
+		n->wall_ns += spent->wall_ns;
+		if (spent->wall_ns > n->max_ns)
+			n->max_ns = spent->wall_ns;
 		if (frequent) {
 			TICK(frequent->plain[bucket], key, image, CARRY_FREQUENT + bucket);
 		} else if (rare) {
@@ -141,7 +143,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 	if (e) {
 		e->count++;
 	} else {
-		c->bytes += bytes;
+		n->bytes += bytes;
 		slot = slot_by_call(ret);
 		if (slot < SLOTS)
 			TICK(c->returns[slot], key, image, CARRY_RETURNS + slot);
@@ -184,6 +186,7 @@ static __always_inline u32 finish_call(struct thread *t, u64 now, struct call_ke
 __noinline int abandon_call(struct thread *t, u64 now, long returned)
 {
 	struct call_stats *c;
+	struct call_numbers *n;
 	struct call_key key;
 	struct spent spent;
 	u32 image;
@@ -199,15 +202,16 @@ __noinline int abandon_call(struct thread *t, u64 now, long returned)
 	c = call_row(&key, image);
 	if (!c)
 		return 0;
-	c->sums.in_flight++;
-	c->sums.open_ns += spent.wall_ns;
-	c->sums.entered_before += !!returned;
-	if (spent.wall_ns > c->sums.open_max_ns)
-		c->sums.open_max_ns = spent.wall_ns;
+	n = &c->sums.numbers;
+	n->in_flight++;
+	n->open_ns += spent.wall_ns;
+	n->entered_before += !!returned;
+	if (spent.wall_ns > n->open_max_ns)
+		n->open_max_ns = spent.wall_ns;
 	if (spent.off_ns)
 		count_wait(&key, image, &spent, false);
 	else
-		c->sums.wall_ns += spent.wall_ns;
+		n->wall_ns += spent.wall_ns;
 	return 0;
 }
 
@@ -274,9 +278,9 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 	}
 	hot->times++;
 	c->plain[took]++;
-	c->sums.wall_ns += wall;
-	if (wall > c->sums.max_ns)
-		c->sums.max_ns = wall;
+	c->sums.numbers.wall_ns += wall;
+	if (wall > c->sums.numbers.max_ns)
+		c->sums.numbers.max_ns = wall;
 	t->calls_on_cpu_ns += wall;
 	t->last_ns = now;
 	t->in_call = false;

@@ -209,6 +209,7 @@ mod tests {
             ring_operations: None,
             filter: crate::Filter::default(),
             forgets: false,
+            images_apart: usize::MAX,
             rows: Request::ROWS,
         };
         let mut witness = Witness::default();

@@ -2,7 +2,7 @@
 
 use iotomy_record::{LedgerRow, TIME_BUCKETS};
 
-use super::layout::{CallKey, CallStats, Fields, FileKey, WaitStats, Wire};
+use super::layout::{CallKey, CallNumbers, CallStats, Fields, FileKey, WaitStats, Wire};
 
 /// Some rows of a call, or a hot row, as they stand.
 #[derive(Debug, Clone, Default)]
@@ -13,15 +13,7 @@ pub(super) struct LiveCall {
     pub(super) error: u16,
     pub(super) calls: u64,
     pub(super) errors: u64,
-    pub(super) bytes: u64,
-    pub(super) wall_ns: u64,
-    pub(super) blocked_ns: u64,
-    pub(super) runnable_ns: u64,
-    /// The longest of those that returned, and of those that did not.
-    pub(super) max_ns: u64,
-    pub(super) open_max_ns: u64,
-    /// The part of `wall_ns` of calls that did not return.
-    pub(super) open_ns: u64,
+    pub(super) numbers: CallNumbers,
     /// Counts of its wall times, by bucket.
     pub(super) times: Vec<(u16, u64)>,
 }
@@ -36,11 +28,7 @@ impl LiveCall {
             image: row.image,
             call: key.call,
             calls: row.plain_calls(),
-            bytes: row.bytes,
-            wall_ns: row.wall_ns,
-            max_ns: row.max_ns,
-            open_max_ns: row.open_max_ns,
-            open_ns: row.open_ns,
+            numbers: row.numbers.clone(),
             times: row.plain.clone(),
             ..Self::default()
         }
@@ -52,10 +40,7 @@ impl LiveCall {
             image: row.image,
             call: key.call,
             calls: row.calls(),
-            wall_ns: row.wall_ns,
-            blocked_ns: row.blocked_ns,
-            runnable_ns: row.runnable_ns,
-            max_ns: row.max_wall_ns,
+            numbers: row.numbers,
             times: row.wall,
             ..Self::default()
         }
@@ -68,9 +53,7 @@ impl LiveCall {
             image,
             // Numbers and the mark of the 32-bit entry are 16 bits.
             call: call as u16,
-            bytes: from.u64(),
-            wall_ns: from.u64(),
-            max_ns: from.u64(),
+            numbers: CallNumbers::read(from),
             times: {
                 let mut next = || (from.u32(), from.u32());
                 let mut times = Vec::new();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use iotomy_host::file_systems;
 use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{
-    Call, Connection, EndedBy, FileKind, FileUse, LedgerRow, PathUse, Process, RingOperation,
-    Running, Thread, WholeCall,
+    Call, Connection, EndedBy, FileKind, FileUse, ImageRows, LedgerRow, PathUse, Process,
+    RingOperation, RollUp, Running, Thread, WholeCall,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -19,7 +19,7 @@ use super::slowest;
 use crate::filter::Sums;
 use crate::naming::{call_name, error_name, join, numbers, plain_name, sort_calls};
 use crate::price::Work;
-use crate::request::Request;
+use crate::request::{Request, Target};
 use crate::ring_names;
 use crate::sockets::{SocketName, named};
 use crate::threads::Threads;
@@ -44,6 +44,14 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    fn add(&mut self, rows: ImageRows) {
+        self.calls.extend(rows.calls);
+        self.ring_operations.extend(rows.ring_operations);
+        self.files.extend(rows.files);
+        self.paths.extend(rows.paths);
+        self.connections.extend(rows.connections);
+    }
+
     /// The work of the observer for it.
     pub(super) fn work(&self) -> Work {
         let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
@@ -95,44 +103,69 @@ pub(super) fn outcome(
         Some(request.filter.ended_by(call, sums))
     });
     for ((((id, image), exec), number), place) in
-        images.into_iter().zip(&names).zip(numbers).zip(places)
+        images.iter().zip(&names).zip(&numbers).zip(places)
     {
-        let process = process(&books, id, &image, exec);
+        let process = process(&books, *id, image, exec);
         let continued = u32::from(place.continued);
         let before_exec = place.before_exec;
-        let process = Process { image: number, continued, before_exec, ..process };
+        let process = Process { image: *number, continued, before_exec, ..process };
         let name = |call| Some(name(call)).filter(|name| request.wants(name));
-        let of_image = threads.remove(&id).unwrap_or_default().into_iter();
+        let of_image = threads.remove(id).unwrap_or_default().into_iter();
         outcome.threads.extend(of_image.map(|thread| thread.into_row(&process, &name)));
         outcome.processes.push(process);
-        let worker_ns = books.rings.threads_ns(id);
-        outcome.ledger.push(LedgerRow { image: number, worker_ns, ..ledger(&image, exec) });
+        let worker_ns = books.rings.threads_ns(*id);
+        outcome.ledger.push(LedgerRow { image: *number, worker_ns, ..ledger(image, exec) });
         if image.live > 0 {
             outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
         }
-        let of_image = books.calls.remove(&id).unwrap_or_default();
-        let rows = calls(of_image, image.pid, exec, request).into_iter();
-        outcome.calls.extend(rows.map(|row| Call { image: number, ..row }));
-        let is_wanted = |operation: &str| request.wants_ring_operation(operation);
-        let rows = books.rings.rows(id, (image.pid, exec), is_wanted).into_iter();
-        outcome.ring_operations.extend(rows.map(|row| RingOperation { image: number, ..row }));
-        let of_image = books.files.remove(&id).unwrap_or_default();
-        let of_files = files(&books, &of_image, image.pid, exec);
-        let rows = books.connections.rows(&id, (image.pid, exec), &of_files).into_iter();
-        outcome.connections.extend(rows.map(|row| Connection {
-            image: number,
-            ends: named(row.ends, &pids),
-            ..row
-        }));
-        let rows = of_files
-            .into_iter()
-            .map(|row| FileUse { socket: row.socket.map(|socket| named(socket, &pids)), ..row });
-        outcome.files.extend(rows.map(|row| FileUse { image: number, ..row }));
-        let of_image = books.paths.images.remove(&id).unwrap_or_default();
-        let rows = paths(&books.paths, of_image, image.pid, exec).into_iter();
-        outcome.paths.extend(rows.map(|row| PathUse { image: number, ..row }));
+    }
+    let is_command = matches!(request.target, Target::Command(_));
+    let mut sums = (images.len() > request.images_apart)
+        .then(|| RollUp::new(&outcome.processes, is_command, &outcome.still_running))
+        .flatten();
+    for (((id, image), exec), number) in images.iter().zip(&names).zip(&numbers) {
+        let rows = rows(&mut books, (*id, image.pid, exec, *number), &pids, request);
+        match &mut sums {
+            Some(sums) => sums.add(rows),
+            None => outcome.add(rows),
+        }
+    }
+    if let Some(sums) = sums {
+        outcome.add(sums.into_rows());
     }
     outcome
+}
+
+/// The rows of an image: by its number in the watch, process id, name and number in its process.
+fn rows(
+    books: &mut Books,
+    (id, pid, exec, number): (u32, u32, &str, u32),
+    pids: &HashMap<u32, String>,
+    request: &Request,
+) -> ImageRows {
+    let of_image = books.calls.remove(&id).unwrap_or_default();
+    let calls = calls(of_image, pid, exec, request).into_iter();
+    let is_wanted = |operation: &str| request.wants_ring_operation(operation);
+    let ring_operations = books.rings.rows(id, (pid, exec), is_wanted).into_iter();
+    let of_image = books.files.remove(&id).unwrap_or_default();
+    let of_files = files(books, &of_image, pid, exec);
+    let connections = books.connections.rows(&id, (pid, exec), &of_files).into_iter();
+    let connections =
+        connections.map(|row| Connection { image: number, ends: named(row.ends, pids), ..row });
+    let files = of_files
+        .into_iter()
+        .map(|row| FileUse { socket: row.socket.map(|socket| named(socket, pids)), ..row });
+    let of_image = books.paths.images.remove(&id).unwrap_or_default();
+    let paths = paths(&books.paths, of_image, pid, exec).into_iter();
+    ImageRows {
+        calls: calls.map(|row| Call { image: number, ..row }).collect(),
+        ring_operations: ring_operations
+            .map(|row| RingOperation { image: number, ..row })
+            .collect(),
+        files: files.map(|row| FileUse { image: number, ..row }).collect(),
+        paths: paths.map(|row| PathUse { image: number, ..row }).collect(),
+        connections: connections.collect(),
+    }
 }
 
 /// An image's place in its process.
@@ -240,26 +273,15 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         errors.map(|(number, count)| (error_name(u32::from(*number)), *count)).collect();
     let returns_bytes = syscalls::returns_bytes(plain_name(&syscall));
     let asks = abi == Abi::X86_64 && request.files && syscalls::polls(&syscall).is_some();
-    Call {
+    let ready = syscalls::returns_ready(plain_name(&syscall)).then_some(book.numbers.bytes);
+    let mut row = Call {
         pid,
         exec: exec.to_owned(),
-        image: 0,
         calls: book.wall.total(),
         errors: error_kinds.values().sum(),
         error_kinds,
-        bytes: if returns_bytes { book.bytes } else { 0 },
-        wall_ns: book.wall_ns,
-        on_cpu_ns: Some(book.on_cpu_ns()),
-        blocked_ns: Some(book.blocked_ns),
-        runnable_ns: Some(book.runnable_ns),
-        max_ns: book.max_ns,
-        max_is_bound: false,
-        in_flight: book.in_flight,
-        open_ns: (book.in_flight > 0).then_some(book.open_ns),
-        ended_ns: None,
-        entered_before: book.entered_before,
         asked: asks.then_some(book.asked),
-        ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),
+        ready,
         return_log2: book.returns,
         wall_log2: book.wall.log2(),
         on_cpu_log2: Some(book.on_cpu.log2()),
@@ -268,7 +290,14 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         wall_times: book.wall,
         blocked_times: book.blocked,
         syscall,
+        ..Call::default()
+    };
+    book.numbers.put(&mut row);
+    row.open_ns = row.open_ns.filter(|_| row.in_flight > 0);
+    if !returns_bytes {
+        row.bytes = 0;
     }
+    row
 }
 
 fn ledger(image: &Image, exec: &str) -> LedgerRow {

@@ -128,7 +128,7 @@ __noinline int book_usual(struct thread *t, u32 h)
 	*counter += hot->times;
 	if (*counter < before)
 		carry(&key, t->image, CARRY_RETURNS + slot);
-	hot->row.sums.bytes += hot->times * hot->usual;
+	hot->row.sums.numbers.bytes += hot->times * hot->usual;
 	hot->times = 0;
 	return 0;
 }

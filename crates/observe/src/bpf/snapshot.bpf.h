@@ -32,11 +32,10 @@ static __always_inline void write_hot(struct seq_file *seq, struct thread *t, u3
 	struct live_call live = {
 		.image = t->image,
 		.call = t->hot_call[h] - 1,
-		.bytes = hot->row.sums.bytes + hot->times * hot->usual,
-		.wall_ns = hot->row.sums.wall_ns,
-		.max_ns = hot->row.sums.max_ns,
+		.numbers = hot->row.sums.numbers,
 	};
 
+	live.numbers.bytes += hot->times * hot->usual;
 	bpf_seq_write(seq, &live, sizeof(live));
 	WRITE_TIMES(seq, hot->row.plain);
 	end_times(seq);

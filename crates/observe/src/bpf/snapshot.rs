@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iotomy_record::{
-    Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket,
+    Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket, Times,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, FileBook};
 use super::layout::{
-    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
-    FrequentStats, Image, Program, RareStats, WaitStats, Wire,
+    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, CallNumbers, ErrorCount, Fields, FileKey,
+    FileName, FileStats, FrequentStats, Image, Program, RareStats, WaitStats, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
 use super::object::{RowAction, Session};
@@ -131,13 +131,7 @@ impl NameCache {
                     call: *call,
                     calls: book.wall.total(),
                     errors: book.errors.values().sum(),
-                    bytes: book.bytes,
-                    wall_ns: book.wall_ns,
-                    blocked_ns: book.blocked_ns,
-                    runnable_ns: book.runnable_ns,
-                    max_ns: book.wall.max_ns,
-                    open_max_ns: book.max_ns,
-                    open_ns: book.open_ns,
+                    numbers: book.numbers.clone(),
                     times: book.wall.buckets().to_vec(),
                     ..LiveCall::default()
                 };
@@ -210,11 +204,14 @@ impl NameCache {
             let row = LiveCall {
                 image: thread.image,
                 call: thread.call,
-                wall_ns: open.wall_ns,
-                blocked_ns: open.blocked_ns,
-                runnable_ns: open.runnable_ns,
-                open_max_ns: open.wall_ns,
-                open_ns: open.wall_ns,
+                numbers: CallNumbers {
+                    wall_ns: open.wall_ns,
+                    blocked_ns: open.blocked_ns,
+                    runnable_ns: open.runnable_ns,
+                    open_max_ns: open.wall_ns,
+                    open_ns: open.wall_ns,
+                    ..CallNumbers::default()
+                },
                 ..LiveCall::default()
             };
             self.add_call(sight, &row, request);
@@ -242,13 +239,9 @@ impl NameCache {
         })
     }
 
-    fn calls(&self, sums: HashMap<u16, Call>) -> Vec<Call> {
-        let named = |(call, row): (u16, Call)| {
-            let syscall = self.calls.get(&call).map(|known| known.name.clone());
-            Call { syscall: syscall.unwrap_or_default(), ..row }
-        };
-        let used = sums.into_iter().filter(|(_, row)| row.calls > 0 || row.in_flight > 0);
-        used.map(named).collect()
+    fn calls(&self, sums: HashMap<u16, CallSum>) -> Vec<Call> {
+        let used = sums.into_iter().filter(|(_, sum)| sum.calls > 0 || sum.in_flight > 0);
+        used.filter_map(|(call, sum)| Some(sum.into_row(self.calls.get(&call)?))).collect()
     }
 
     fn processes(&self, sight: &SnapshotSums<'_>) -> Vec<ProcessCounts> {
@@ -351,9 +344,9 @@ impl NameCache {
 struct SnapshotSums<'a> {
     books: &'a Books,
     images: HashMap<u32, ImageName>,
-    calls: HashMap<u16, Call>,
+    calls: HashMap<u16, CallSum>,
     /// The same by image, of those that may have changed.
-    by_image: HashMap<u32, HashMap<u16, Call>>,
+    by_image: HashMap<u32, HashMap<u16, CallSum>>,
     /// These, once they are known.
     chosen: Option<HashSet<u32>>,
     files: HashMap<FileKey, FileSum>,
@@ -392,17 +385,16 @@ impl<'a> SnapshotSums<'a> {
 
     fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {
         let Some(image) = self.images.get_mut(&row.image) else { return };
-        let bytes = if returns_bytes { row.bytes } else { 0 };
+        let bytes = if returns_bytes { row.numbers.bytes } else { 0 };
         image.doing.calls += row.calls;
         image.doing.errors += row.errors;
         image.doing.bytes = image.doing.bytes.saturating_add(bytes);
-        image.doing.calls_ns += row.wall_ns;
-        let sum = self.calls.entry(row.call).or_default();
-        add_row(sum, row, bytes);
+        image.doing.calls_ns += row.numbers.wall_ns;
+        self.calls.entry(row.call).or_default().add(row);
         if self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.image)) {
             let of_image = self.by_image.entry(row.image).or_default();
             let sum = of_image.entry(row.call).or_default();
-            add_row(sum, row, bytes);
+            sum.add(row);
             if row.error > 0 {
                 *sum.error_kinds.entry(error_name(row.error.into())).or_default() += row.errors;
             }
@@ -522,19 +514,43 @@ impl ImageName {
     }
 }
 
-fn add_row(sum: &mut Call, row: &LiveCall, bytes: u64) {
-    sum.calls += row.calls;
-    sum.errors += row.errors;
-    sum.bytes = sum.bytes.saturating_add(bytes);
-    sum.wall_ns += row.wall_ns;
-    let off = row.blocked_ns + row.runnable_ns;
-    *sum.on_cpu_ns.get_or_insert_default() += row.wall_ns.saturating_sub(off);
-    *sum.blocked_ns.get_or_insert_default() += row.blocked_ns;
-    *sum.runnable_ns.get_or_insert_default() += row.runnable_ns;
-    *sum.open_ns.get_or_insert_default() += row.open_ns;
-    sum.max_ns = sum.max_ns.max(row.max_ns).max(row.open_max_ns);
-    row.times.iter().for_each(|(bucket, count)| sum.wall_times.add_bucket(*bucket, *count));
-    sum.wall_times.max_ns = sum.wall_times.max_ns.max(row.max_ns);
+/// The sums of a call.
+#[derive(Default)]
+struct CallSum {
+    calls: u64,
+    errors: u64,
+    error_kinds: BTreeMap<String, u64>,
+    in_flight: u64,
+    numbers: CallNumbers,
+    times: Times,
+}
+
+impl CallSum {
+    fn add(&mut self, row: &LiveCall) {
+        self.calls += row.calls;
+        self.errors += row.errors;
+        self.numbers.add(&row.numbers);
+        row.times.iter().for_each(|(bucket, count)| self.times.add_bucket(*bucket, *count));
+        self.times.max_ns = self.times.max_ns.max(row.numbers.max_ns);
+    }
+
+    fn into_row(self, name: &CallName) -> Call {
+        let mut row = Call {
+            syscall: name.name.clone(),
+            calls: self.calls,
+            errors: self.errors,
+            error_kinds: self.error_kinds,
+            wall_times: self.times,
+            ..Call::default()
+        };
+        self.numbers.put(&mut row);
+        // The threads tell which are in progress.
+        (row.in_flight, row.entered_before) = (self.in_flight, 0);
+        if !name.returns_bytes {
+            row.bytes = 0;
+        }
+        row
+    }
 }
 
 fn add(to: &mut LedgerRow, from: &LedgerRow) {

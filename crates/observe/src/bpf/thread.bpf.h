@@ -22,7 +22,7 @@ struct hot_row {
 	u64 usual; /* the value last returned */
 	u64 times; /* it was returned, not yet in `row` */
 	struct frequent_stats row;
-	u64 pad[5];
+	u64 pad[-(16 + sizeof(struct frequent_stats)) % 64 / 8];
 };
 _Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
 

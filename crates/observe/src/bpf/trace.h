@@ -109,16 +109,24 @@ struct call_key {
 	__u16 error;
 };
 
-/* All calls, but for the time and the distributions of those in wait_stats. */
-struct call_sums {
+/*
+ * Numbers of a call. One with the name of a statistic of the record is that statistic; layout.rs
+ * has them in this order, and how they add up.
+ */
+struct call_numbers {
 	__u64 wall_ns;
 	__u64 max_ns; /* of those that stayed on their CPU */
 	__u64 bytes;
 	__u64 open_max_ns; /* of those in flight */
 	__u64 open_ns;
-	__u32 image;
 	__u32 in_flight;
 	__u32 entered_before; /* of in_flight: under way when the watch began, and returned */
+};
+
+/* All calls, but for the time and the distributions of those in wait_stats. */
+struct call_sums {
+	struct call_numbers numbers;
+	__u32 image;
 	__u32 returns[SLOTS];
 };
 
@@ -452,9 +460,7 @@ struct ring_error_key {
 struct live_call {
 	__u32 image;
 	__u32 call;
-	__u64 bytes;
-	__u64 wall_ns;
-	__u64 max_ns;
+	struct call_numbers numbers;
 };
 
 /* Of its wall times: a bucket that is not empty. The last behind a live_call is NO_BUCKET. */

@@ -80,6 +80,7 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
         ring_operations: None,
         filter: crate::Filter::default(),
         forgets: false,
+        images_apart: usize::MAX,
         rows: 1,
     };
     // Signals that come meanwhile are left to the watch this is for.

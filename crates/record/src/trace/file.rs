@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Socket;
 use crate::absent::is_alone;
+use crate::{Socket, statistics};
 
 /// The kind of file behind a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -47,53 +47,55 @@ impl FileKind {
     }
 }
 
-/// One file of one program image. "Reads" are all calls that take bytes from a descriptor, "writes"
-/// all calls that give bytes to one; a call that does both counts for both files. Fields that are
-/// known for regular files only are absent otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct FileUse {
-    /// Process id.
-    pub pid: u32,
-    /// Program image.
-    pub exec: String,
-    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
-    #[serde(default, skip_serializing_if = "is_alone")]
-    pub image: u32,
-    /// The kind.
-    pub kind: FileKind,
-    /// Its path, or `pipe:[inode]`, `socket:[inode]`, `anon_inode:[eventfd]`….
-    pub path: String,
-    /// Calls that read from it.
-    pub read_calls: u64,
-    /// Bytes they returned.
-    pub read_bytes: u64,
-    /// Calls that wrote to it.
-    pub write_calls: u64,
-    /// Bytes they returned.
-    pub write_bytes: u64,
-    /// Calls that mapped it into memory.
-    #[serde(default)]
-    pub map_calls: u64,
-    /// The length of these mappings.
-    #[serde(default)]
-    pub mapped_bytes: u64,
-    /// The kind of file system it is on, as `ext4`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file_system: Option<String>,
-    /// Its size when it was first met.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size_bytes: Option<u64>,
-    /// The room it took on its file system in the end, where it was still as large: less than its size
-    /// where it has holes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allocated_bytes: Option<u64>,
-    /// How much of it was in the page cache then, in whole pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached_bytes: Option<u64>,
-    /// How much of it was in memory only, still to be written, when the watch had ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dirty_bytes: Option<u64>,
-    /// What it is connected to, where it is a socket and the observer knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub socket: Option<Socket>,
+statistics! {
+    /// One file of one program image. "Reads" are all calls that take bytes from a descriptor, "writes"
+    /// all calls that give bytes to one; a call that does both counts for both files. Fields that are
+    /// known for regular files only are absent otherwise.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+    pub struct FileUse {
+        /// Process id.
+        pub pid: u32,
+        /// Program image.
+        pub exec: String,
+        /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+        #[serde(default, skip_serializing_if = "is_alone")]
+        pub image: u32,
+        /// The kind.
+        pub kind: FileKind,
+        /// Its path, or `pipe:[inode]`, `socket:[inode]`, `anon_inode:[eventfd]`….
+        pub path: String,
+        /// Calls that read from it.
+        pub read_calls: u64 => sum(Count),
+        /// Bytes they returned.
+        pub read_bytes: u64 => sum(Bytes),
+        /// Calls that wrote to it.
+        pub write_calls: u64 => sum(Count),
+        /// Bytes they returned.
+        pub write_bytes: u64 => sum(Bytes),
+        /// Calls that mapped it into memory.
+        #[serde(default)]
+        pub map_calls: u64 => sum(Count),
+        /// The length of these mappings.
+        #[serde(default)]
+        pub mapped_bytes: u64 => sum(Bytes),
+        /// The kind of file system it is on, as `ext4`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub file_system: Option<String>,
+        /// Its size when it was first met.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub size_bytes: Option<u64>,
+        /// The room it took on its file system in the end, where it was still as large: less than its size
+        /// where it has holes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub allocated_bytes: Option<u64>,
+        /// How much of it was in the page cache then, in whole pages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cached_bytes: Option<u64>,
+        /// How much of it was in memory only, still to be written, when the watch had ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub dirty_bytes: Option<u64>,
+        /// What it is connected to, where it is a socket and the observer knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub socket: Option<Socket>,
+    }
 }

@@ -1,6 +1,7 @@
 //! The tables of what differs.
 
-use iotomy_record::{Diff, DiffRow, DiffSideName, DiffVerdict};
+use iotomy_record::statistic::{Statistics, Unit};
+use iotomy_record::{Call, Diff, DiffRow, DiffSideName, DiffVerdict};
 
 use super::grid::{Grid, GridRow};
 use super::headline::signed;
@@ -155,6 +156,9 @@ pub(super) fn call_name(page: &Page<'_>, record: &Diff, row: &DiffRow) -> String
     }
 }
 
+/// Counts that have a column, or are by kind.
+const TOLD: [&str; 2] = ["calls", "errors"];
+
 /// What else differs of a call, and what may be behind a difference.
 fn call_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
     let mut remarks: Vec<String> = only_in(row).into_iter().collect();
@@ -163,6 +167,13 @@ fn call_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
     remarks.extend(error_remarks(page, row));
     if let Some((a, b)) = both("bytes").filter(|(a, b)| a != b) {
         remarks.push(format!("{} → {}", bytes(a.max(0.0) as u128), bytes(b.max(0.0) as u128)));
+    }
+    for (statistic, column) in Call::shown().filter(|(one, _)| !TOLD.contains(&one.name)) {
+        if statistic.shape.unit == Unit::Count
+            && let Some((a, b)) = both(statistic.name).filter(|(a, b)| a != b)
+        {
+            remarks.push(format!("{} → {} {}", three_digits(a), three_digits(b), column.head));
+        }
     }
     let wall = row.measure("wall_ns");
     let overhead = wall.and_then(|wall| wall.overhead).unwrap_or(0.0);

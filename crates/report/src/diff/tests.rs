@@ -293,8 +293,8 @@ fn all_rows_are_shown_on_request_and_sorted_as_wanted() {
     assert_eq!(names(view), ["newfstatat", "fsync", "read"]);
     assert_eq!(names(DiffView { all: true, ..view }), ["newfstatat", "fsync", "read", "close"]);
     let by = |sort| DiffView { sort: Some(sort), ..view };
-    assert_eq!(names(by(SortKey::Name)), ["fsync", "newfstatat", "read"]);
-    assert_eq!(names(by(SortKey::Calls)), ["newfstatat", "fsync", "read"]);
+    assert_eq!(names(by(SortKey::NAME)), ["fsync", "newfstatat", "read"]);
+    assert_eq!(names(by(SortKey::CALLS)), ["newfstatat", "fsync", "read"]);
 }
 
 #[test]

@@ -18,7 +18,8 @@ use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
-use crate::trace::images::{CallSum, Ledger};
+use crate::trace::CallSum;
+use crate::trace::images::Ledger;
 use crate::trace::ledger::{LedgerEntry, parts, print_parts};
 
 /// The smallest screen there is room on.
@@ -182,10 +183,10 @@ impl Screen {
         if lost > 0 {
             parts.push(format!("{} lost", thousands(lost.into())));
         }
-        parts.push(format!("{} calls/s", rate(between.a_second(new.calls))));
-        parts.push(format!("{}/s", bytes(between.a_second(new.bytes).round() as u128)));
-        if new.errors > 0 {
-            let errors = rate(between.a_second(new.errors));
+        parts.push(format!("{} calls/s", rate(between.a_second(new.calls()))));
+        parts.push(format!("{}/s", bytes(between.a_second(new.bytes()).round() as u128)));
+        if new.errors() > 0 {
+            let errors = rate(between.a_second(new.errors()));
             parts.push(format!("{errors} errors/s"));
         }
         let requests = submitted(between.rings_now).saturating_sub(submitted(between.rings_before));
@@ -197,7 +198,7 @@ impl Screen {
         } else {
             parts.push(counted(between.threads.into(), "thread", "threads"));
         }
-        parts.push(format!("total {} calls, {}", thousands(total.calls), bytes(total.bytes)));
+        parts.push(format!("total {} calls, {}", thousands(total.calls()), bytes(total.bytes())));
         let look = if lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
         let mut line = format!(" {}", parts[0]);
         for part in &parts[1..] {
@@ -217,8 +218,8 @@ impl Screen {
         let new = all.since(&old);
         let mut page = Page::new(style);
         let mut calls: Vec<CallSum<'_>> =
-            between.calls(SortKey::OnCpu).into_iter().map(|(new, _)| new).collect();
-        calls.sort_by_key(|call| std::cmp::Reverse(call.on_cpu));
+            between.calls(SortKey::ON_CPU).into_iter().map(|(new, _)| new).collect();
+        calls.sort_by_key(|call| std::cmp::Reverse(call.on_cpu()));
         let mut parts = parts(&page, &calls, &new, Vec::new());
         for part in &mut parts {
             part.ns = between.a_second(part.ns.max(0).unsigned_abs()) as i128;

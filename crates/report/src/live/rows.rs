@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use iotomy_record::statistic::{Statistics, Unit};
 use iotomy_record::{
     Call, ConnectionCounts, FileKind, FileUse, LedgerRow, ProcessCounts, RingOperation, Snapshot,
     SortKey, Times,
@@ -14,19 +15,14 @@ use super::screen::{Opened, Screen, Tab};
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::peers::PeerNames;
-use crate::trace::images::{CallSum, cpus_used, label};
+use crate::trace::CallSum;
+use crate::trace::images::{cpus_used, label};
 
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
 
-pub(super) const CALLS: [Column; 16] = [
-    ("call", "", 16, 14),
-    ("calls", "/s", 15, 9),
-    ("errors", "/s", 9, 6),
-    ("bytes", "/s", 13, 8),
-    ("wall", "ms/s", 14, 6),
-    ("on-CPU", "ms/s", 7, 6),
-    ("blocked", "ms/s", 10, 7),
+/// Behind the statistics of calls.
+const CALLS: [Column; 9] = [
     ("inside", "now", 5, 6),
     ("mean", "µs", 3, 6),
     ("p50", "µs", 11, 6),
@@ -77,16 +73,29 @@ pub(super) const USERS: [Column; 9] = [
 ];
 
 /// The columns of a table.
-pub(super) fn specs(tab: Tab) -> &'static [Column] {
-    match tab {
-        Tab::Calls => &CALLS,
+pub(super) fn specs(tab: Tab) -> Vec<Column> {
+    let columns: &[Column] = match tab {
+        Tab::Calls => return call_columns(),
         Tab::Files => &FILES,
         Tab::Processes => &PROCESSES,
         Tab::Peers => &PEERS,
         Tab::Rings => &RINGS,
         Tab::Users => &USERS,
         Tab::Connections => &CONNECTIONS,
-    }
+    };
+    columns.to_vec()
+}
+
+/// A rate of each statistic that tables of calls show, and what follows from these and from times.
+fn call_columns() -> Vec<Column> {
+    let mut columns = vec![("call", "", 16, 14)];
+    columns.extend(Call::shown().map(|(statistic, column)| {
+        let unit = if statistic.shape.unit == Unit::Time { "ms/s" } else { "/s" };
+        let (worth, width) = column.live;
+        (column.head, unit, worth, width)
+    }));
+    columns.extend(CALLS);
+    columns
 }
 
 /// What a row is about.
@@ -257,25 +266,26 @@ impl<'a> SnapshotDelta<'a> {
         let mut times = self.times();
         let row = |(new, all): (CallSum<'_>, CallSum<'_>)| {
             let mut row = Row::new(Subject::Call(new.name.into()), page.name(new.name, 28));
-            let ms = |ns: Option<u128>| self.ms_a_second(ns.unwrap_or(0));
-            row.cell(self.a_second(new.calls), rate);
-            row.cell(self.a_second(new.errors), rate);
-            row.cell(self.a_second(new.bytes), size);
-            row.cell(ms(Some(new.wall)), rate);
-            row.cell(ms(new.on_cpu), rate);
-            row.cell(ms(new.blocked), rate);
-            row.cell(new.in_flight as f64, count);
+            for (statistic, _) in Call::shown() {
+                let sum = new.of(statistic).unwrap_or(0);
+                match statistic.shape.unit {
+                    Unit::Count => row.cell(self.a_second(sum), rate),
+                    Unit::Bytes => row.cell(self.a_second(sum), size),
+                    Unit::Time => row.cell(self.ms_a_second(sum), rate),
+                }
+            }
+            row.cell(new.in_flight() as f64, count);
             row.cell(all.mean_us().unwrap_or(0.0), figure);
             let times = times.remove(all.name).unwrap_or_default();
             for share in [0.5, 0.9, 0.99, 0.999] {
                 row.cell(times.quantile(share) as f64 / 1e3, figure);
             }
             row.cell(all.max as f64 / 1e3, figure);
-            row.cell(all.calls as f64, count);
-            row.cell(all.bytes as f64, size);
+            row.cell(all.calls() as f64, count);
+            row.cell(all.bytes() as f64, size);
             row
         };
-        self.calls(SortKey::Wall).into_iter().map(row).collect()
+        self.calls(SortKey::WALL).into_iter().map(row).collect()
     }
 
     /// The files of all, or those of the process or the peer that is open.

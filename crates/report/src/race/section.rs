@@ -182,8 +182,8 @@ fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
             Field::number(&format!("wall_ns_{label}"), &format!("{label} wall"), "ms"),
             Field::number(&format!("mean_ns_{label}"), &format!("{label} mean"), "µs"),
         ]);
-        for sum in CallSum::by_name(&trace.calls, iotomy_record::SortKey::Wall) {
-            largest = largest.max(sum.wall as f64 / 1e6);
+        for sum in CallSum::by_name(&trace.calls, iotomy_record::SortKey::WALL) {
+            largest = largest.max(sum.wall() as f64 / 1e6);
             let row = rows.entry(sum.name).or_insert_with(|| vec![None; traced.len()]);
             row[at] = Some(sum);
         }
@@ -191,7 +191,7 @@ fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
     let decimals = decimals_for(largest);
     let mut sheet = Sheet::new("calls", "Calls side by side", fields);
     let wall =
-        |sums: &[Option<CallSum<'_>>]| sums.iter().flatten().map(|sum| sum.wall).sum::<u128>();
+        |sums: &[Option<CallSum<'_>>]| sums.iter().flatten().map(|sum| sum.wall()).sum::<u128>();
     let mut rows: Vec<_> = rows.into_iter().collect();
     rows.sort_by_key(|(_, sums)| std::cmp::Reverse(wall(sums)));
     for (call, sums) in rows {
@@ -203,9 +203,9 @@ fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
             };
             let mean = sum.mean_us().map(|us| us * 1e3);
             cells.extend([
-                Cell::count(sum.calls),
-                Cell::size(sum.bytes).if_any(),
-                Cell::whole(sum.wall, fixed(sum.wall as f64 / 1e6, decimals)),
+                Cell::count(sum.calls()),
+                Cell::size(sum.bytes()).if_any(),
+                Cell::whole(sum.wall(), fixed(sum.wall() as f64 / 1e6, decimals)),
                 Cell::from_option(mean, |mean| Cell::real(mean, figure(mean / 1e3))),
             ]);
         }

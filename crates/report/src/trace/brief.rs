@@ -3,11 +3,13 @@
 
 use iotomy_record::{Finding, Trace};
 
-use super::images::{self, CallSum};
+use super::call_columns::{self, CallColumn, Whole};
+use super::call_sum::CallSum;
+use super::images;
 use super::{headline, ledger};
 use crate::Style;
 use crate::findings::{TEXT, grade};
-use crate::numbers::{bytes, counted, decimals_for, figure, fixed, percent, share, thousands};
+use crate::numbers::{counted, decimals_for, share};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
 
@@ -22,16 +24,6 @@ pub(crate) const ROWS: usize = 5;
 const TABLE: usize = ROWS + 2;
 const FINDINGS: usize = 4;
 const LEFT_OUT: usize = 2;
-
-const CALLS: [Column<'static>; 7] = [
-    Column::text("call", 11),
-    Column::number("calls", "", 10),
-    Column::number("errors", "", 5),
-    Column::number("bytes", "", 6),
-    Column::number("wall", "ms", 9),
-    Column::number("share", "%", 4),
-    Column::number("mean", "µs", 3),
-];
 
 /// A trace on one screen.
 pub fn trace_brief(record: &Trace, style: &Style) -> String {
@@ -102,24 +94,31 @@ fn print_ledger(page: &mut Page<'_>, record: &Trace, images: &[images::Image<'_>
     }
 }
 
+/// The columns of the brief table: those that are worth most in any.
+fn is_shown(column: CallColumn) -> bool {
+    match column {
+        CallColumn::Declared(statistic, _) => {
+            ["calls", "errors", "bytes", "wall_ns"].contains(&statistic.name)
+        }
+        CallColumn::Share | CallColumn::Mean => true,
+        CallColumn::Open | CallColumn::Max | CallColumn::Quantile(..) => false,
+    }
+}
+
 fn print_calls(page: &mut Page<'_>, calls: &[CallSum<'_>], record: &Trace) {
     if calls.is_empty() {
         return;
     }
     let whole: u128 = record.calls.iter().map(|call| u128::from(call.wall_ns)).sum();
-    let ms = |ns: u128| ns as f64 / 1e6;
-    let decimals = decimals_for(ms(whole));
-    let mut table = Table::new(&CALLS);
+    let whole = Whole { wall: whole, decimals: decimals_for(whole as f64 / 1e6) };
+    let columns = call_columns::all().into_iter().filter(|column| is_shown(*column));
+    let columns: Vec<CallColumn> = columns.collect();
+    let mut heads = vec![Column::text("call", 11)];
+    heads.extend(columns.iter().map(|column| column.column()));
+    let mut table = Table::new(&heads);
     for sum in calls {
-        let cells = vec![
-            page.name(sum.name, 28),
-            thousands(sum.calls),
-            if sum.errors > 0 { thousands(sum.errors) } else { String::new() },
-            if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
-            fixed(ms(sum.wall), decimals),
-            percent(i128::try_from(sum.wall).unwrap_or(i128::MAX), whole),
-            sum.mean_us().map_or_else(String::new, figure),
-        ];
+        let mut cells = vec![page.name(sum.name, 28)];
+        cells.extend(columns.iter().map(|column| column.cell(page, sum, whole).text));
         table.push(Row { cells, ..Row::default() });
     }
     table.print(page);

@@ -3,10 +3,11 @@
 use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{Histogram, Quantity, SortKey, Trace};
 
+use super::call_sum::CallSum;
 use super::distributions::{
     OFTEN, merged, of_ring_operation, ring_operations, ring_title, that_matter, what,
 };
-use super::images::{CallSum, Image, Ledger};
+use super::images::{Image, Ledger};
 use super::ledger::{self, Kind};
 use crate::chart::{Chart, Drawing, Key, WIDE, fit};
 use crate::histogram;
@@ -204,9 +205,9 @@ pub(super) fn distributions(page: &Page<'_>, record: &Trace, images: &[Image<'_>
     }
     // Of calls that only wait, how long.
     for image in images.iter().take(4) {
-        for sum in CallSum::by_name(image.calls.iter().copied(), SortKey::Blocked).iter().take(2) {
+        for sum in CallSum::by_name(image.calls.iter().copied(), SortKey::BLOCKED).iter().take(2) {
             let of_image = |chart: &Chart| chart.says.starts_with(&subject(page, image, sum.name));
-            if sum.calls > 1 && sum.blocked.unwrap_or(0) > 0 && !charts.iter().any(of_image) {
+            if sum.calls() > 1 && sum.blocked().unwrap_or(0) > 0 && !charts.iter().any(of_image) {
                 charts.extend(distribution(page, image, sum.name, Quantity::Wall, charts.len()));
             }
         }

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{Call, Histogram, Quantity, Trace};
 
-use super::images::{CallSum, Image};
+use super::call_sum::CallSum;
+use super::images::Image;
 use super::{USUAL_ROWS, rows, shown_images};
 use crate::page::{Ink, Page};
 use crate::quantize;
@@ -73,13 +74,13 @@ pub(super) fn that_matter<'a, 'r>(
     record: &'r Trace,
     images: &'a [Image<'r>],
 ) -> Vec<(&'a Image<'r>, &'r str)> {
-    let all = CallSum::total("", &record.calls).wall;
+    let all = CallSum::total("", &record.calls).wall();
     let mut found: Vec<(u128, &Image<'_>, &str)> = Vec::new();
     for image in shown_images(record, images) {
         for sum in CallSum::by_name(image.calls.iter().copied(), record.view.sort) {
-            let matters = sum.calls >= OFTEN || sum.wall > 0 && sum.wall * 20 >= all;
-            if sum.bytes > 0 && matters {
-                found.push((sum.wall, image, sum.name));
+            let matters = sum.calls() >= OFTEN || sum.wall() > 0 && sum.wall() * 20 >= all;
+            if sum.bytes() > 0 && matters {
+                found.push((sum.wall(), image, sum.name));
             }
         }
     }

@@ -21,11 +21,11 @@ const NUMBERS: usize = 46;
 fn sorted(record: &Trace, groups: &Groups) -> Vec<Group> {
     let mut all = groups.rows.clone();
     match record.view.sort {
-        SortKey::Calls => all.sort_by_key(|row| Reverse(row.calls)),
-        SortKey::Errors => all.sort_by_key(|row| Reverse(row.errors)),
-        SortKey::Bytes => all.sort_by_key(|row| Reverse(row.bytes)),
-        SortKey::Name => all.sort_by(|a, b| a.key.cmp(&b.key)),
-        SortKey::Wall | SortKey::OnCpu | SortKey::Blocked => {}
+        SortKey::CALLS => all.sort_by_key(|row| Reverse(row.calls)),
+        SortKey::ERRORS => all.sort_by_key(|row| Reverse(row.errors)),
+        SortKey::BYTES => all.sort_by_key(|row| Reverse(row.bytes)),
+        SortKey::NAME => all.sort_by(|a, b| a.key.cmp(&b.key)),
+        _ => {}
     }
     all
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use iotomy_record::{CpuCapacity, Exit, ObserverUse, Process, Running, Trace};
 
-use super::images::{CallSum, Image, Names, label};
+use super::call_sum::CallSum;
+use super::images::{Image, Names, label};
 use super::{overhead, rings};
 use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::page::{Ink, Page, columns};
@@ -38,14 +39,14 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
         (None, true) => format!("watched for {wall}"),
         (None, false) => format!("wall {wall}"),
     });
-    let mut asked = counted(total.calls, "call", "calls");
-    if total.bytes > 0 {
-        asked = format!("{asked}, {}", bytes(total.bytes));
+    let mut asked = counted(total.calls(), "call", "calls");
+    if total.bytes() > 0 {
+        asked = format!("{asked}, {}", bytes(total.bytes()));
     }
     parts.push(asked);
     parts.extend(rings::requests(record));
     parts.extend(cpu_use(record));
-    parts.push(overhead::text(page, record, total.calls));
+    parts.push(overhead::text(page, record, total.calls()));
     parts
 }
 

@@ -1,15 +1,15 @@
-//! The rows of a record put together by program image, and summed by call.
+//! The rows of a record put together by program image.
 //!
 //! A record may name an image in one table and not in another, or twice in one; an image here is
 //! every (pid, exec) of processes, calls and ledger, once. Forks that executed another program are
 //! one image, unless each was requested: their work is the cost of a fork.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, LedgerRow, Process, RingOperation, SortKey, Trace};
 
-use crate::numbers::{figure, thousands};
+use super::call_sum::CallSum;
+use crate::numbers::thousands;
 use crate::page::{Page, columns};
 
 /// One program image of one process.
@@ -55,10 +55,10 @@ impl<'r> Image<'r> {
         let total = || CallSum::total("", self.calls.iter().copied());
         let part = |part: i128| part.max(0).unsigned_abs();
         match (key, self.ledger) {
-            (SortKey::Wall, _) => self.time(),
-            (SortKey::OnCpu, Some(ledger)) => part(ledger.user + ledger.calls),
-            (SortKey::Blocked, Some(ledger)) => part(ledger.blocked),
-            (SortKey::Name, _) => 0,
+            (SortKey::WALL, _) => self.time(),
+            (SortKey::ON_CPU, Some(ledger)) => part(ledger.user + ledger.calls),
+            (SortKey::BLOCKED, Some(ledger)) => part(ledger.blocked),
+            (SortKey::NAME, _) => 0,
             (key, _) => total().value(key),
         }
     }
@@ -198,7 +198,7 @@ pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
         }
     }
     match order(record) {
-        SortKey::Name => images.sort_by_key(|image| (image.name(), image.pid)),
+        SortKey::NAME => images.sort_by_key(|image| (image.name(), image.pid)),
         key => {
             images.sort_by_cached_key(|image| std::cmp::Reverse((image.value(key), image.time())))
         }
@@ -210,7 +210,7 @@ pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
 /// did: the busiest come first.
 pub(super) fn order(record: &Trace) -> SortKey {
     match record.view.sort {
-        SortKey::Wall if record.command.is_empty() && !record.ledger.is_empty() => SortKey::OnCpu,
+        SortKey::WALL if record.command.is_empty() && !record.ledger.is_empty() => SortKey::ON_CPU,
         key => key,
     }
 }
@@ -290,132 +290,4 @@ pub(crate) fn cpus_used(on_cpu: f64, thread: f64, elapsed: f64, threads: f64) ->
     const JITTER: f64 = 1.1;
     let most = if thread > threads * elapsed * JITTER { f64::INFINITY } else { threads };
     (on_cpu / elapsed).min(most)
-}
-
-/// The same call summed, of one image or of several.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct CallSum<'r> {
-    pub(crate) name: &'r str,
-    pub(crate) calls: u128,
-    pub(crate) errors: u128,
-    pub(crate) error_kinds: BTreeMap<&'r str, u128>,
-    pub(crate) bytes: u128,
-    pub(crate) wall: u128,
-    /// The three parts of `wall`; none when the observer cannot separate them.
-    pub(crate) on_cpu: Option<u128>,
-    pub(crate) blocked: Option<u128>,
-    pub(crate) runnable: Option<u128>,
-    pub(crate) max: u64,
-    /// No call took longer, but which took how long is not known.
-    pub(crate) max_is_bound: bool,
-    pub(crate) in_flight: u128,
-    /// Those that had not returned at the end, but for those that never do.
-    pub(crate) open: u128,
-    /// The calls that ended, and their time.
-    pub(crate) ended: u128,
-    pub(crate) ended_ns: u128,
-    /// The number of these that were in progress when the watch began, and returned.
-    pub(crate) entered_before: u128,
-}
-
-impl<'r> CallSum<'r> {
-    /// The increase since `earlier`; an apparent decrease is 0. Calls in flight and the longest
-    /// call are the present ones.
-    pub(crate) fn since(&self, earlier: Option<&Self>) -> Self {
-        let Some(earlier) = earlier else { return self.clone() };
-        let known = |now: Option<u128>, before: Option<u128>| {
-            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
-        };
-        Self {
-            calls: self.calls.saturating_sub(earlier.calls),
-            errors: self.errors.saturating_sub(earlier.errors),
-            bytes: self.bytes.saturating_sub(earlier.bytes),
-            wall: self.wall.saturating_sub(earlier.wall),
-            ended: self.ended.saturating_sub(earlier.ended),
-            ended_ns: self.ended_ns.saturating_sub(earlier.ended_ns),
-            on_cpu: known(self.on_cpu, earlier.on_cpu),
-            blocked: known(self.blocked, earlier.blocked),
-            runnable: known(self.runnable, earlier.runnable),
-            ..self.clone()
-        }
-    }
-
-    fn add(&mut self, call: &'r Call) {
-        self.calls += u128::from(call.calls);
-        self.errors += u128::from(call.errors);
-        for (kind, n) in &call.error_kinds {
-            *self.error_kinds.entry(kind).or_default() += u128::from(*n);
-        }
-        self.bytes += u128::from(call.bytes);
-        self.wall += u128::from(call.wall_ns);
-        add_known(&mut self.on_cpu, call.on_cpu_ns);
-        add_known(&mut self.blocked, call.blocked_ns);
-        add_known(&mut self.runnable, call.runnable_ns);
-        let ended = call.ended();
-        if !call.syscall.starts_with("exit") {
-            self.open += u128::from(call.in_flight.saturating_sub(call.entered_before));
-        }
-        self.ended += u128::from(ended.calls);
-        self.ended_ns += u128::from(ended.wall_ns);
-        self.max_is_bound = match ended.max_ns.cmp(&self.max) {
-            Ordering::Less => self.max_is_bound,
-            Ordering::Equal => self.max_is_bound && call.max_is_bound,
-            Ordering::Greater => call.max_is_bound,
-        };
-        self.max = self.max.max(ended.max_ns);
-        self.in_flight += u128::from(call.in_flight);
-        self.entered_before += u128::from(call.entered_before);
-    }
-
-    /// The longest call in µs, as a bound where only that is known.
-    pub(crate) fn max_us(&self, page: &Page<'_>) -> String {
-        if self.ended == 0 {
-            return String::new();
-        }
-        let at_most = if self.max_is_bound { page.at_most() } else { "" };
-        format!("{at_most}{}", figure(self.max as f64 / 1e3))
-    }
-
-    /// Of the calls that ended, if any did.
-    pub(crate) fn mean_us(&self) -> Option<f64> {
-        (self.ended > 0).then(|| self.ended_ns as f64 / self.ended as f64 / 1e3)
-    }
-
-    /// The sum over every call of `calls`, under one name.
-    pub(crate) fn total(name: &'r str, calls: impl IntoIterator<Item = &'r Call>) -> Self {
-        let mut total = Self { name, ..Self::default() };
-        calls.into_iter().for_each(|call| total.add(call));
-        total
-    }
-
-    /// Sums by name, sorted by `key`, the largest first; equals by name.
-    pub(crate) fn by_name(calls: impl IntoIterator<Item = &'r Call>, key: SortKey) -> Vec<Self> {
-        let mut by_name: BTreeMap<&str, Self> = BTreeMap::new();
-        for call in calls {
-            by_name.entry(&call.syscall).or_default().add(call);
-        }
-        let mut sums: Vec<_> =
-            by_name.into_iter().map(|(name, sum)| Self { name, ..sum }).collect();
-        // The sort is stable and the rows come by name.
-        sums.sort_by_key(|sum| std::cmp::Reverse(sum.value(key)));
-        sums
-    }
-
-    fn value(&self, key: SortKey) -> u128 {
-        match key {
-            SortKey::Wall => self.wall,
-            SortKey::OnCpu => self.on_cpu.unwrap_or(0),
-            SortKey::Blocked => self.blocked.unwrap_or(0),
-            SortKey::Calls => self.calls,
-            SortKey::Errors => self.errors,
-            SortKey::Bytes => self.bytes,
-            SortKey::Name => 0,
-        }
-    }
-}
-
-fn add_known(sum: &mut Option<u128>, part: Option<u64>) {
-    if let Some(part) = part {
-        *sum = Some(sum.unwrap_or(0) + u128::from(part));
-    }
 }

@@ -8,7 +8,8 @@
 
 use iotomy_record::{LedgerRow, SortKey, Trace};
 
-use super::images::{CallSum, Image, Ledger};
+use super::call_sum::CallSum;
+use super::images::{Image, Ledger};
 use crate::numbers::{counted, decimals_for, duration, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
@@ -77,7 +78,7 @@ pub(super) fn account(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
 
 fn of_threads(page: &Page<'_>, record: &Trace, ledger: &Ledger) -> Account {
     let thread = ledger.thread.max(0).unsigned_abs();
-    let calls = CallSum::by_name(&record.calls, SortKey::OnCpu);
+    let calls = CallSum::by_name(&record.calls, SortKey::ON_CPU);
     let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
     let mut parts = parts(page, &calls, ledger, blockers);
     if record.observer.calls_passed > 0 {
@@ -102,11 +103,15 @@ pub(crate) fn parts(
     blockers: Vec<String>,
 ) -> Vec<LedgerEntry> {
     let thread = ledger.thread.max(0).unsigned_abs();
-    let shown = worth_a_row(calls, thread, |call| call.on_cpu.unwrap_or(0));
+    let shown = worth_a_row(calls, thread, |call| call.on_cpu().unwrap_or(0));
     let mut parts: Vec<_> = calls[..shown]
         .iter()
         .map(|call| {
-            LedgerEntry::new(page.name(call.name, 24), signed(call.on_cpu.unwrap_or(0)), Kind::Call)
+            LedgerEntry::new(
+                page.name(call.name, 24),
+                signed(call.on_cpu().unwrap_or(0)),
+                Kind::Call,
+            )
         })
         .collect();
     let named: i128 = parts.iter().map(|part| part.ns).sum();
@@ -155,17 +160,17 @@ fn notes(record: &Trace) -> Vec<String> {
 
 /// Where the observer cannot separate the parts: the calls' own time, from entry to return.
 fn of_calls(page: &Page<'_>, record: &Trace) -> Option<Account> {
-    let calls = CallSum::by_name(&record.calls, SortKey::Wall);
-    let total: u128 = calls.iter().map(|call| call.wall).sum();
+    let calls = CallSum::by_name(&record.calls, SortKey::WALL);
+    let total: u128 = calls.iter().map(|call| call.wall()).sum();
     if total == 0 {
         return None;
     }
-    let shown = worth_a_row(&calls, total, |call| call.wall);
+    let shown = worth_a_row(&calls, total, |call| call.wall());
     let mut parts: Vec<_> = calls[..shown]
         .iter()
-        .map(|call| LedgerEntry::new(page.name(call.name, 24), signed(call.wall), Kind::Call))
+        .map(|call| LedgerEntry::new(page.name(call.name, 24), signed(call.wall()), Kind::Call))
         .collect();
-    let rest: u128 = calls[shown..].iter().map(|call| call.wall).sum();
+    let rest: u128 = calls[shown..].iter().map(|call| call.wall()).sum();
     if shown < calls.len() {
         parts.push(LedgerEntry::new(other_calls(calls.len() - shown), signed(rest), Kind::Call));
     }
@@ -232,7 +237,7 @@ fn worth_a_row(calls: &[CallSum<'_>], whole: u128, ns: impl Fn(&CallSum<'_>) -> 
 
 /// The calls with the most blocked time, and other sleeps, with their ms.
 fn blockers(page: &Page<'_>, record: &Trace, decimals: usize) -> Vec<String> {
-    let calls = CallSum::by_name(&record.calls, SortKey::Blocked);
+    let calls = CallSum::by_name(&record.calls, SortKey::BLOCKED);
     let sum = |part: fn(&LedgerRow) -> u64| -> u128 {
         record.ledger.iter().map(|row| u128::from(part(row))).sum()
     };
@@ -243,7 +248,7 @@ fn blockers(page: &Page<'_>, record: &Trace, decimals: usize) -> Vec<String> {
     };
     let mut sleeps: Vec<(String, u128, String)> = calls
         .iter()
-        .filter_map(|call| Some((page.name(call.name, 24), call.blocked?, String::new())))
+        .filter_map(|call| Some((page.name(call.name, 24), call.blocked()?, String::new())))
         .collect();
     sleeps.push(("page faults".into(), sum(|row| row.fault_ns.unwrap_or(0)), faults));
     sleeps.push(("stopped".into(), sum(|row| row.stopped_ns), String::new()));

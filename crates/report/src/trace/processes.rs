@@ -4,7 +4,8 @@
 
 use iotomy_record::Trace;
 
-use super::images::{CallSum, Image, Ledger};
+use super::call_sum::CallSum;
+use super::images::{Image, Ledger};
 use super::{print_hidden, shown_images};
 use crate::numbers::{bytes, decimals_for, fixed, thousands};
 use crate::page::{Ink, Page};
@@ -71,7 +72,7 @@ fn cells(
         ms(|l| l.blocked),
         ms(|l| l.runnable),
         ms(Ledger::residual),
-        thousands(calls.calls),
-        if calls.bytes > 0 { bytes(calls.bytes) } else { String::new() },
+        thousands(calls.calls()),
+        if calls.bytes() > 0 { bytes(calls.bytes()) } else { String::new() },
     ]
 }

@@ -2,17 +2,18 @@
 
 use iotomy_record::{FileKind, Limits, Socket, SortKey, Trace};
 
+use super::call_columns::{self, CallColumn, Whole};
+use super::call_sum::CallSum;
 use super::calls::remarks;
 use super::files::{by_file, users};
-use super::images::{self, CallSum, Image};
+use super::images::{self, Image};
 use super::overhead::Overhead;
 use super::{
     charts, groups, headline, ledger, overhead, paths, peers, rings, slowest, threads, times, until,
 };
 use crate::ceilings::{self, Outcome};
 use crate::numbers::{
-    bytes, counted, decimals_for, duration, duration_range, figure, fixed, percent, share,
-    thousands,
+    bytes, counted, decimals_for, duration, duration_range, fixed, share, thousands,
 };
 use crate::page::Page;
 use crate::section::{Answer, Block, Conclusion, Section, Tile, machine_facts};
@@ -106,23 +107,23 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
     }
     tiles.push(Tile {
         label: "calls",
-        value: thousands(total.calls),
-        note: match total.errors {
+        value: thousands(total.calls()),
+        note: match total.errors() {
             0 => "none failed".to_owned(),
             n => format!("{} failed", thousands(n)),
         },
     });
-    if total.bytes > 0 {
-        tiles.push(Tile { label: "bytes", value: bytes(total.bytes), note: "by calls".into() });
+    if total.bytes() > 0 {
+        tiles.push(Tile { label: "bytes", value: bytes(total.bytes()), note: "by calls".into() });
     }
-    if let Some(share) = Overhead::from_record(record, total.calls) {
+    if let Some(share) = Overhead::from_record(record, total.calls()) {
         tiles.push(Tile {
             label: "overhead",
             value: share.text(),
             note: format!(
                 "of its {}, {}{}",
                 share.of,
-                overhead::of_calls(record, total.calls),
+                overhead::of_calls(record, total.calls()),
                 overhead::not_in_it(record)
             ),
         });
@@ -218,42 +219,31 @@ pub(crate) fn calls(
     images: Option<&[Image<'_>]>,
 ) -> Sheet {
     let total = CallSum::total("all", &record.calls);
-    let decimals = decimals_for(total.wall as f64 / 1e6);
+    let wall = total.wall();
+    let whole = Whole { wall, decimals: decimals_for(wall as f64 / 1e6) };
     let mut fields = vec![Field::text("call", "call")];
     if images.is_some() {
         fields.insert(0, Field::text("process", "process"));
     }
-    fields.extend([
-        Field::number("calls", "calls", ""),
-        Field::number("errors", "errors", ""),
-        Field::number("open", "open", ""),
-        Field::number("bytes", "bytes", ""),
-        Field::number("wall_ns", "wall", "ms"),
-        Field::number("wall_percent", "share", "%"),
-        Field::number("on_cpu_ns", "on-CPU", "ms"),
-        Field::number("blocked_ns", "blocked", "ms"),
-        Field::number("runnable_ns", "runq", "ms"),
-        Field::number("mean_ns", "mean", "µs"),
-        Field::number("max_ns", "max", "µs"),
-        Field::text("remarks", "remarks"),
-    ]);
+    fields.extend(call_columns::all().into_iter().map(CallColumn::field));
+    fields.push(Field::text("remarks", "remarks"));
     let mut sheet = Sheet::new(id, title, fields);
     match images {
         None => {
             for sum in CallSum::by_name(&record.calls, record.view.sort) {
-                sheet.push(row(page, None, &sum, total.wall, decimals));
+                sheet.push(row(page, None, &sum, whole));
             }
             if sheet.rows.len() > 1 {
-                sheet.total = Some(row(page, None, &total, total.wall, decimals));
+                sheet.total = Some(row(page, None, &total, whole));
             }
         }
         Some(images) => {
             let of = |image: &Image<'_>| {
-                let calls = CallSum::by_name(image.calls.iter().copied(), SortKey::Wall);
+                let calls = CallSum::by_name(image.calls.iter().copied(), SortKey::WALL);
                 let label = image.label(page);
                 calls
                     .into_iter()
-                    .map(|sum| row(page, Some(&label), &sum, total.wall, decimals))
+                    .map(|sum| row(page, Some(&label), &sum, whole))
                     .collect::<Vec<_>>()
             };
             sheet.rows = images.iter().flat_map(of).collect();
@@ -263,32 +253,11 @@ pub(crate) fn calls(
     sheet.without_empty_columns()
 }
 
-fn row(
-    page: &Page<'_>,
-    image: Option<&str>,
-    sum: &CallSum<'_>,
-    whole: u128,
-    decimals: usize,
-) -> Vec<Cell> {
-    let ms = |ns: u128| Cell::whole(ns, fixed(ns as f64 / 1e6, decimals));
-    let known = |ns: Option<u128>| Cell::from_option(ns, ms);
-    let part = i128::try_from(sum.wall).unwrap_or(i128::MAX);
+fn row(page: &Page<'_>, image: Option<&str>, sum: &CallSum<'_>, whole: Whole) -> Vec<Cell> {
     let mut cells: Vec<Cell> = image.map(Cell::text).into_iter().collect();
-    cells.extend([
-        Cell::text(page.name(sum.name, 60)),
-        Cell::count(sum.calls),
-        Cell::count(sum.errors).if_any(),
-        Cell::count(sum.open).if_any(),
-        Cell::size(sum.bytes).if_any(),
-        ms(sum.wall),
-        Cell::real(sum.wall as f64 / (whole.max(1) as f64) * 100.0, percent(part, whole)),
-        known(sum.on_cpu),
-        known(sum.blocked),
-        known(sum.runnable),
-        Cell::from_option(sum.mean_us(), |mean| Cell::real(mean * 1e3, figure(mean))),
-        Cell::from_option(sum.mean_us(), |_| Cell::whole(sum.max, figure(sum.max as f64 / 1e3))),
-        Cell::text(remarks(page, sum).join(", ")),
-    ]);
+    cells.push(Cell::text(page.name(sum.name, 60)));
+    cells.extend(call_columns::all().into_iter().map(|column| column.cell(page, sum, whole)));
+    cells.push(Cell::text(remarks(page, sum).join(", ")));
     cells
 }
 
@@ -335,8 +304,8 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
             ms(|of| of.blocked),
             ms(|of| of.runnable),
             ms(images::Ledger::residual),
-            Cell::count(calls.calls),
-            Cell::size(calls.bytes).if_any(),
+            Cell::count(calls.calls()),
+            Cell::size(calls.bytes()).if_any(),
             Cell::from_option(process, |p| Cell::size(p.max_rss_bytes)),
         ]);
     }

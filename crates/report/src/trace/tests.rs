@@ -57,7 +57,7 @@ golden!(identical_images_put_together, rendered(&records::rolled_up()));
 golden!(every_row, {
     let mut record = records::dd();
     record.view.top = Some(0);
-    record.view.sort = SortKey::Name;
+    record.view.sort = SortKey::NAME;
     record.view.quantize = vec![Quantity::Blocked];
     rendered(&record)
 });
@@ -109,14 +109,14 @@ fn rows_follow_the_sort_key() {
             text.lines().skip_while(|l| !l.starts_with("  call ")).nth(2).unwrap().to_string();
         table.split_whitespace().next().unwrap().to_string()
     };
-    assert_eq!(first(SortKey::Wall), "write");
-    assert_eq!(first(SortKey::OnCpu), "write");
-    assert_eq!(first(SortKey::Blocked), "write");
-    assert_eq!(first(SortKey::Calls), "read");
-    assert_eq!(first(SortKey::Errors), "openat");
+    assert_eq!(first(SortKey::WALL), "write");
+    assert_eq!(first(SortKey::ON_CPU), "write");
+    assert_eq!(first(SortKey::BLOCKED), "write");
+    assert_eq!(first(SortKey::CALLS), "read");
+    assert_eq!(first(SortKey::ERRORS), "openat");
     // Equal: by name.
-    assert_eq!(first(SortKey::Bytes), "read");
-    assert_eq!(first(SortKey::Name), "access");
+    assert_eq!(first(SortKey::BYTES), "read");
+    assert_eq!(first(SortKey::NAME), "access");
 }
 
 #[test]
@@ -128,11 +128,11 @@ fn processes_follow_the_sort_key() {
         let row = text.lines().skip_while(|l| !l.starts_with("  process ")).nth(2).unwrap();
         row.split_whitespace().next().unwrap().to_string()
     };
-    assert_eq!(first(SortKey::Wall), "make");
-    assert_eq!(first(SortKey::OnCpu), "cc1");
-    assert_eq!(first(SortKey::Blocked), "make");
-    assert_eq!(first(SortKey::Calls), "cc1");
-    assert_eq!(first(SortKey::Name), "cc1");
+    assert_eq!(first(SortKey::WALL), "make");
+    assert_eq!(first(SortKey::ON_CPU), "cc1");
+    assert_eq!(first(SortKey::BLOCKED), "make");
+    assert_eq!(first(SortKey::CALLS), "cc1");
+    assert_eq!(first(SortKey::NAME), "cc1");
     let mut each = records::rolled_up();
     each.view.each = true;
     assert!(!rendered(&each).contains("before exec"), "each was asked for");

@@ -90,13 +90,13 @@ fn longest(page: &Page<'_>, thread: &Thread) -> String {
 fn sorted(record: &Trace) -> Vec<&Thread> {
     let mut threads: Vec<&Thread> = record.threads.iter().collect();
     let value = |thread: &&Thread| match record.view.sort {
-        SortKey::Blocked => thread.blocked_ns.unwrap_or(0),
-        SortKey::Calls => thread.calls,
-        SortKey::Errors => thread.errors,
+        SortKey::BLOCKED => thread.blocked_ns.unwrap_or(0),
+        SortKey::CALLS => thread.calls,
+        SortKey::ERRORS => thread.errors,
         _ => thread.on_cpu_ns,
     };
     match record.view.sort {
-        SortKey::Name => threads.sort_by(|a, b| (&a.name, a.tid).cmp(&(&b.name, b.tid))),
+        SortKey::NAME => threads.sort_by(|a, b| (&a.name, a.tid).cmp(&(&b.name, b.tid))),
         _ => threads.sort_by_key(|thread| (Reverse(value(thread)), thread.pid, thread.tid)),
     }
     threads

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{QUANTILES, Times, Trace};
 
-use super::images::CallSum;
+use super::call_sum::CallSum;
 use super::rows;
 use crate::numbers::{figure, thousands};
 use crate::page::{Ink, Page};

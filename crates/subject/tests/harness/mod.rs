@@ -70,6 +70,7 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request 
         ring_operations: None,
         filter: iotomy_observe::Filter::default(),
         forgets: false,
+        images_apart: usize::MAX,
         rows: Request::ROWS,
     }
 }

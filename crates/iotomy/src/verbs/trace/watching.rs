@@ -36,6 +36,7 @@ pub(in crate::verbs) fn everything(command: &Command) -> Request {
         ring_operations: None,
         filter: iotomy_observe::Filter::default(),
         forgets: false,
+        images_apart: usize::MAX,
         rows: Request::ROWS,
     }
 }
