@@ -79,20 +79,14 @@ impl SortKey {
     pub const NAME: Self = Self("name");
 
     /// Those that further tables know, too, in the order the help lists them.
-    const USUAL: [Self; 7] = [
-        Self::WALL,
-        Self::ON_CPU,
-        Self::BLOCKED,
-        Self::CALLS,
-        Self::ERRORS,
-        Self::BYTES,
-        Self::NAME,
-    ];
+    const USUAL: [Self; 6] =
+        [Self::WALL, Self::ON_CPU, Self::BLOCKED, Self::CALLS, Self::ERRORS, Self::BYTES];
 
     /// Every key, in the order the help lists them.
     pub fn all() -> impl Iterator<Item = Self> {
         let shown = Call::shown().map(|(_, column)| Self(column.key));
-        Self::USUAL.into_iter().chain(shown.filter(|key| !Self::USUAL.contains(key)))
+        let others = shown.filter(|key| !Self::USUAL.contains(key));
+        Self::USUAL.into_iter().chain(others).chain([Self::NAME])
     }
 
     /// The key of this name.

@@ -140,6 +140,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 	} else if (!count_wait(key, image, spent, true)) {
 		return;
 	}
+	/* Every call that is counted comes here, or ends `count_usual`. */
 	if (e) {
 		e->count++;
 	} else {
