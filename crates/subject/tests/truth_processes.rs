@@ -54,6 +54,28 @@ fn a_thousand_short_lived_children_are_all_seen() {
 }
 
 #[test]
+fn of_many_images_those_that_are_alike_are_put_together_as_they_are_read() {
+    each_observer(|observer| {
+        let request = command(subject(), &["children", "50"]);
+        let watched = watch(observer, &Request { images_apart: 50, ..request.clone() });
+        assert_eq!((watched.processes.len(), watched.calls("getppid")), (51, 50));
+        assert_eq!(watched.in_flight("exit_group"), 51);
+        let rows = watched.calls.iter().filter(|row| row.syscall == "getppid");
+        let pid = watched.processes[1].pid;
+        let rows: Vec<_> = rows.map(|row| (row.pid, row.calls)).collect();
+        match observer.declaration().name {
+            "bpf" => assert_eq!(rows, [(pid, 50)]),
+            // The other one does without.
+            _ => assert_eq!(rows.len(), 50),
+        }
+        // As many as may be apart are.
+        let watched = watch(observer, &Request { images_apart: 51, ..request });
+        let rows = watched.calls.iter().filter(|row| row.syscall == "getppid");
+        assert_eq!(rows.count(), 50);
+    });
+}
+
+#[test]
 fn a_chain_of_a_hundred_processes_is_followed_to_its_end() {
     truth(&["chain", "100"], |watched| {
         assert_eq!(watched.calls("getppid"), 100);
