@@ -1,7 +1,6 @@
 //! The parts of a trial: an ability with the function that tries it, the facts a trial may depend
 //! on, and the wording of its outcome.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use iotomy_observe::Probe;
@@ -93,33 +92,4 @@ pub(crate) fn refusal_text(refusal: &Refusal) -> String {
 /// The number a file of `/proc` or `/sys` holds.
 pub(crate) fn number_in(path: impl AsRef<Path>) -> Option<u64> {
     iotomy_host::kernel_text(path).ok()?.trim().parse().ok()
-}
-
-/// A number with its thousands separated.
-pub(crate) struct Grouped(pub(crate) u64);
-
-impl fmt::Display for Grouped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                f.write_str(",")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
-    }
-}
-
-/// A size in the largest binary unit that leaves it a whole number.
-pub(crate) struct Size(pub(crate) u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-        match units.iter().find(|(bits, _)| self.0 != 0 && self.0.trailing_zeros() >= *bits) {
-            Some((bits, unit)) => write!(f, "{} {unit}", Grouped(self.0 >> bits)),
-            None => write!(f, "{} bytes", Grouped(self.0)),
-        }
-    }
 }

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 
+use iotomy_record::numbers;
 use iotomy_sys::probe::{Refusal, io_uring, memory};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use crate::ability::{Ability, Context, Outcome, Size, number_in};
+use crate::ability::{Ability, Context, Outcome, number_in};
 use crate::privilege::not_allowed;
 
 #[rustfmt::skip]
@@ -76,7 +77,7 @@ fn pipe_size(_: &Context) -> Outcome {
         },
     );
     match got {
-        Ok(bytes) => Outcome::ready(format!("a pipe of {}", Size(bytes as u64))),
+        Ok(bytes) => Outcome::ready(format!("a pipe of {}", numbers::bytes(bytes as u128))),
         Err(refusal) => Outcome::refused(
             &refusal,
             format!("sysctl fs.pipe-user-pages-soft=0, or use fewer pipes at once ({LIMIT})"),

@@ -1,9 +1,10 @@
 //! How many: descriptors and processes.
 
+use iotomy_record::numbers;
 use iotomy_sys::probe::limits;
 use rustix::process::{Resource, getrlimit};
 
-use crate::ability::{Ability, Context, Grouped, Outcome, number_in, refusal_text};
+use crate::ability::{Ability, Context, Outcome, number_in, refusal_text};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -26,7 +27,11 @@ fn descriptors(_: &Context) -> Outcome {
         Ok(()) => hard,
         Err(refusal) => {
             return Outcome::missing(
-                format!("{} for {} descriptors", refusal_text(&refusal), Grouped(hard)),
+                format!(
+                    "{} for {} descriptors",
+                    refusal_text(&refusal),
+                    numbers::thousands(hard.into())
+                ),
                 format!("ulimit -n {soft}; see fs.nr_open and fs.file-max"),
             );
         }
@@ -34,24 +39,35 @@ fn descriptors(_: &Context) -> Outcome {
     let privileged = most > hard && limits::raise_descriptors(most).is_ok();
     let reach = if privileged { most } else { real };
     let more = if privileged { "; may raise it" } else { "" };
-    let text = format!("{} (soft {}, hard {}{more})", Grouped(reach), Grouped(soft), Grouped(hard));
+    let text = format!(
+        "{} (soft {}, hard {}{more})",
+        numbers::thousands(reach.into()),
+        numbers::thousands(soft.into()),
+        numbers::thousands(hard.into())
+    );
     if reach >= DESCRIPTORS_WANTED {
         return Outcome::ready(text);
     }
     Outcome::missing(
-        format!("{text}; the largest experiments need {}", Grouped(DESCRIPTORS_WANTED)),
+        format!(
+            "{text}; the largest experiments need {}",
+            numbers::thousands(DESCRIPTORS_WANTED.into())
+        ),
         format!("ulimit -Hn {DESCRIPTORS_WANTED} as root (or LimitNOFILE={DESCRIPTORS_WANTED})"),
     )
 }
 
 fn processes(_: &Context) -> Outcome {
     let (count, limited_by, remedy) = tightest(&process_limits());
-    let text = format!("{} (by {limited_by})", Grouped(count));
+    let text = format!("{} (by {limited_by})", numbers::thousands(count.into()));
     if count >= PROCESSES_WANTED {
         return Outcome::ready(text);
     }
     Outcome::missing(
-        format!("{text}; the largest experiments need {}", Grouped(PROCESSES_WANTED)),
+        format!(
+            "{text}; the largest experiments need {}",
+            numbers::thousands(PROCESSES_WANTED.into())
+        ),
         remedy,
     )
 }

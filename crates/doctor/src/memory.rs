@@ -2,11 +2,12 @@
 
 use std::fs::OpenOptions;
 
+use iotomy_record::numbers;
 use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
 use rustix::process::{Resource, getrlimit};
 
-use crate::ability::{Ability, Context, Outcome, Size, refusal_text};
+use crate::ability::{Ability, Context, Outcome, refusal_text};
 use crate::privilege::{not_allowed, privilege};
 
 #[rustfmt::skip]
@@ -31,7 +32,7 @@ fn huge_pages(_: &Context) -> Outcome {
         );
     };
     match Mapping::huge(bytes) {
-        Ok(_) => Outcome::ready(format!("a page of {}", Size(bytes as u64))),
+        Ok(_) => Outcome::ready(format!("a page of {}", numbers::bytes(bytes as u128))),
         Err(refusal) => Outcome::missing(
             format!("{}; no huge page is free", refusal_text(&refusal)),
             "sysctl vm.nr_hugepages=64",
@@ -95,14 +96,20 @@ fn locked(_: &Context) -> Outcome {
     const WANTED: usize = 64 << 20;
     let limit = getrlimit(Resource::Memlock);
     let text = |limit: Option<u64>| match limit {
-        Some(bytes) => Size(bytes).to_string(),
+        Some(bytes) => numbers::bytes(bytes.into()),
         None => "unlimited".to_owned(),
     };
     let limits = format!("soft {}, hard {}", text(limit.current), text(limit.maximum));
     match limits::lock_memory(WANTED) {
-        Ok(()) => Outcome::ready(format!("{} locked (limits: {limits})", Size(WANTED as u64))),
+        Ok(()) => {
+            Outcome::ready(format!("{} locked (limits: {limits})", numbers::bytes(WANTED as u128)))
+        }
         Err(refusal) => Outcome::missing(
-            format!("{} for {} (limits: {limits})", refusal_text(&refusal), Size(WANTED as u64)),
+            format!(
+                "{} for {} (limits: {limits})",
+                refusal_text(&refusal),
+                numbers::bytes(WANTED as u128)
+            ),
             format!("ulimit -l 65536 (or LimitMEMLOCK=64M), or {}", privilege(&["CAP_IPC_LOCK"])),
         ),
     }

@@ -1,6 +1,8 @@
 //! What the processor and the hypervisor report of disturbances.
 
-use crate::ability::{Ability, Context, Grouped, Outcome, number_in};
+use iotomy_record::numbers;
+
+use crate::ability::{Ability, Context, Outcome, number_in};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -11,7 +13,9 @@ pub(crate) static ABILITIES: &[Ability] = &[
 fn frequency(_: &Context) -> Outcome {
     const CURRENT: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
     match number_in(CURRENT) {
-        Some(khz) => Outcome::ready(format!("{} MHz now on CPU 0", Grouped(khz / 1000))),
+        Some(khz) => {
+            Outcome::ready(format!("{} MHz now on CPU 0", numbers::thousands((khz / 1000).into())))
+        }
         None => Outcome::missing(
             format!("{CURRENT} cannot be read"),
             "load a cpufreq driver (modprobe acpi-cpufreq); virtual machines do not report it",
@@ -29,7 +33,9 @@ fn steal(_: &Context) -> Outcome {
         .and_then(|ticks| ticks.parse::<u64>().ok());
     match ticks {
         Some(0) => Outcome::ready("none since boot (the hypervisor may not report it)"),
-        Some(ticks) => Outcome::ready(format!("{} ms since boot", Grouped(ticks * 10))),
+        Some(ticks) => {
+            Outcome::ready(format!("{} ms since boot", numbers::thousands((ticks * 10).into())))
+        }
         None => Outcome::missing("/proc/stat has no steal time", "mount proc on /proc"),
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use iotomy_observe::OBSERVERS;
 use iotomy_sys::probe::Refusal;
 
-use crate::ability::{Context, Grouped, Outcome, Size, refusal_text};
+use crate::ability::{Context, Outcome, refusal_text};
 use crate::registry::{GROUPS, try_all};
 
 /// Traces that a trial could leave behind, by name.
@@ -143,12 +143,4 @@ fn a_refusal_names_the_call_and_the_error() {
     assert_eq!(refusal_text(&refusal), "mmap: ENOMEM, cannot allocate memory");
     let other = Refusal::new("mmap", std::io::Error::other("Something odd"));
     assert_eq!(refusal_text(&other), "mmap: something odd");
-}
-
-#[test]
-fn numbers_and_sizes_are_for_people() {
-    let texts = [0, 999, 1_000, 1_048_576].map(|n| Grouped(n).to_string());
-    assert_eq!(texts, ["0", "999", "1,000", "1,048,576"]);
-    let texts = [0, 1_000, 8 << 20, 3 << 30, 5 << 10].map(|n| Size(n).to_string());
-    assert_eq!(texts, ["0 bytes", "1,000 bytes", "8 MiB", "3 GiB", "5 KiB"]);
 }

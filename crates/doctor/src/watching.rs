@@ -3,11 +3,12 @@
 use std::fs;
 
 use iotomy_observe::{FEATURES, Probe, Tracefs, anatomy, probe_rings, refused_features};
+use iotomy_record::numbers;
 use iotomy_sys::errno;
 use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
 
-use crate::ability::{Ability, Context, Grouped, Outcome, Size, number_in};
+use crate::ability::{Ability, Context, Outcome, number_in};
 use crate::privilege::{filtered, not_allowed, privilege, traced};
 
 #[rustfmt::skip]
@@ -58,9 +59,10 @@ fn bpf_programs(_: &Context) -> Outcome {
 fn btf(_: &Context) -> Outcome {
     const MAGIC: [u8; 2] = 0xeb9f_u16.to_ne_bytes();
     match fs::read(VMLINUX_BTF) {
-        Ok(types) if types.starts_with(&MAGIC) => {
-            Outcome::ready(format!("{VMLINUX_BTF}, {}", Size(types.len() as u64 & !0x3ff)))
-        }
+        Ok(types) if types.starts_with(&MAGIC) => Outcome::ready(format!(
+            "{VMLINUX_BTF}, {}",
+            numbers::bytes(types.len() as u128 & !0x3ff)
+        )),
         Ok(_) => Outcome::missing(
             format!("{VMLINUX_BTF} does not begin with the BTF magic number"),
             "boot a kernel built by pahole with CONFIG_DEBUG_INFO_BTF=y",
@@ -161,7 +163,7 @@ fn tracefs(_: &Context) -> Outcome {
     };
     match tracefs.read("available_events") {
         Ok(events) => {
-            let events = Grouped(events.lines().count() as u64);
+            let events = numbers::thousands(events.lines().count() as u128);
             let place = tracefs.place().map_or_else(
                 || "mounted for this process alone".to_owned(),
                 |place| place.display().to_string(),

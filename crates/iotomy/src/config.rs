@@ -6,7 +6,6 @@
 //! that another user could have written changes nothing. Without a file, nothing is parsed.
 
 mod apply;
-mod similar;
 mod table;
 
 use std::env;

@@ -30,7 +30,7 @@ pub(crate) mod user;
 
 use std::collections::HashMap;
 
-use iotomy_record::{BlockIo, DissectedCall, Sampling, SlowestCalls, Stack, StackKind};
+use iotomy_record::{BlockIo, DissectedCall, Sampling, SlowestCalls, Stack, StackKind, Trace};
 
 use self::chains::Chains;
 use self::kernel::KernelSymbols;
@@ -42,9 +42,9 @@ use self::side_band::MappedBefore;
 use self::user::UserSymbols;
 pub use crate::bpf::block::MOST_STORIES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
-use crate::{Observation, ObserveError, Probe, Request, Target};
+use crate::{ObserveError, Probe, Request, Target};
 
-/// The result of a sampled watch, besides its [`Observation`].
+/// The result of a sampled watch, besides its [`Trace`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Dissection {
     /// How it was sampled.
@@ -77,7 +77,7 @@ fn unsupported(reason: String) -> ObserveError {
 pub fn watch(
     request: &Request,
     asked: SampleSettings,
-) -> Result<(Observation, Dissection), ObserveError> {
+) -> Result<(Trace, Dissection), ObserveError> {
     let mapped = match &request.target {
         Target::Command(_) => MappedBefore::Nothing,
         // Of a thread, its process has the mappings.
@@ -115,7 +115,7 @@ pub fn probe() -> Probe {
     }
 }
 
-fn dissect(sampler: Sampler, observation: &Observation, request: &Request) -> Dissection {
+fn dissect(sampler: Sampler, observation: &Trace, request: &Request) -> Dissection {
     let Some((mut raw, symbols)) = sampler.into_raw() else {
         return Dissection::default();
     };

@@ -83,7 +83,7 @@ mod without;
 
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, ObserverUse, Running};
+use iotomy_record::{Exit, ObserverUse, Running, Trace};
 use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi, PathArgument};
 
@@ -107,7 +107,7 @@ use crate::filter::Filter;
 use crate::interrupts::Interrupts;
 use crate::naming::{call_name, plain_name};
 use crate::price::Price;
-use crate::request::{Observation, Request, Target};
+use crate::request::{Request, Target};
 use crate::ring_names;
 use crate::{Declaration, ObserveError, Observer, OptionalViewer, Probe, Selection, WatchStart};
 
@@ -148,7 +148,7 @@ impl Observer for Bpf {
         &self,
         request: &Request,
         viewer: OptionalViewer<'_>,
-    ) -> Result<Observation, ObserveError> {
+    ) -> Result<Trace, ObserveError> {
         watch(request, &mut [], viewer)
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn watch(
     request: &Request,
     companions: &mut [&mut dyn Companion],
     viewer: OptionalViewer<'_>,
-) -> Result<Observation, ObserveError> {
+) -> Result<Trace, ObserveError> {
     let started = Instant::now();
     let selection = match &request.target {
         Target::Running(selection) => selection.resolved()?,
@@ -389,7 +389,7 @@ impl Watch<'_, '_> {
         mut self,
         command: &Command,
         mut viewer: OptionalViewer<'_>,
-    ) -> Result<Observation, ObserveError> {
+    ) -> Result<Trace, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
         let pid = held.pid();
@@ -427,7 +427,7 @@ impl Watch<'_, '_> {
         whom: Adoption,
         selection: &Selection,
         mut viewer: OptionalViewer<'_>,
-    ) -> Result<Observation, ObserveError> {
+    ) -> Result<Trace, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
         let subject = match &*selection.processes {
             [] => Subject::Nobody,
@@ -497,7 +497,7 @@ impl Watch<'_, '_> {
         images().map(|image| image.end_ns).max()?.checked_sub(start)
     }
 
-    fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Observation {
+    fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Trace {
         let counters = self.session.counters();
         let unbooked = u64::from(counters.open_books);
         let lost_events = counters.lost_events + unbooked + self.session.missed_events();
@@ -509,7 +509,7 @@ impl Watch<'_, '_> {
         let groups = groups::read(&self.session, &self.books, self.request);
         let (slow, firing) = (self.session.slowest(), self.session.firing());
         let mut parts = outcome::outcome(self.books, slow, firing, self.request);
-        cache::note_end(&mut parts.files);
+        cache::note_end(&mut parts.trace.files);
         let calls_left_out = self.request.is_restricted().then_some(parts.calls_left_out);
         let calls_passed = parts.calls_passed;
         let overhead = self.price.of_run(parts.work());
@@ -519,7 +519,7 @@ impl Watch<'_, '_> {
             None => [0.0; 2],
         };
         let [unwatched_low, unwatched_high] = self.price.unwatched.ends();
-        Observation {
+        Trace {
             wall_ns,
             exit,
             cpu_capacity: self.limits.capacity(&self.session.allowed_cpus()),
@@ -544,24 +544,13 @@ impl Watch<'_, '_> {
                 unwatched_ns_low: unwatched_low,
                 unwatched_ns_high: unwatched_high,
                 times_inflated: DECLARATION.times_inflated,
-                fallback: None,
-                untraced_tasks: 0,
                 startup_ns: self.startup_ns,
                 missing,
+                ..ObserverUse::default()
             },
-            processes: parts.processes,
-            calls: parts.calls,
-            files: parts.files,
-            paths: parts.paths,
-            connections: parts.connections,
-            ring_operations: parts.ring_operations,
-            slowest: parts.slowest,
-            ended_by: parts.ended_by,
             by: groups.into_groups(&self.request.filter.by),
-            ledger: parts.ledger,
-            threads: parts.threads,
-            still_running: parts.still_running,
             unwatched_children: self.unwatched,
+            ..parts.trace
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An observer is one file (with a directory for its parts, if it needs them) and one line in
 //! [`OBSERVERS`]. It takes a [`Request`], starts or finds the target, and returns an
-//! [`Observation`] made of record types; it prints nothing and judges nothing.
+//! record ([`iotomy_record::Trace`]) without its head; it prints nothing and judges nothing.
 //!
 //! The one invariant: nothing is lost silently. The number of events that an observer could not
 //! count is in [`iotomy_record::ObserverUse`].
@@ -42,7 +42,7 @@ pub use interrupts::{is_interrupted, take_interrupt};
 pub use iotomy_d::{Glob, GlobError, Problem, nearest};
 pub use observer::{Declaration, Observer, Probe};
 pub use registry::{OBSERVERS, observer};
-pub use request::{Observation, Request, Target};
+pub use request::{Request, Target};
 pub use ring_names::{is_ring_operation, ring_operations};
 pub use selection::Selection;
 pub use tracefs::Tracefs;

@@ -1,7 +1,9 @@
 //! The contract of observers, and their declaration.
 
+use iotomy_record::Trace;
+
 use crate::error::ObserveError;
-use crate::request::{Observation, Request};
+use crate::request::Request;
 use crate::viewer::OptionalViewer;
 
 /// The declaration of an observer; help, docs and the contract tests are made from it.
@@ -54,7 +56,7 @@ pub trait Observer: Sync {
     /// # Errors
     /// The error that kept the watch from starting. Once a command runs, its run is never lost to
     /// an error.
-    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+    fn watch(&self, request: &Request) -> Result<Trace, ObserveError> {
         self.watch_before(request, None)
     }
 
@@ -66,5 +68,5 @@ pub trait Observer: Sync {
         &self,
         request: &Request,
         viewer: OptionalViewer<'_>,
-    ) -> Result<Observation, ObserveError>;
+    ) -> Result<Trace, ObserveError>;
 }

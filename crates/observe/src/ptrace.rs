@@ -31,7 +31,7 @@ mod tracer;
 use std::io;
 use std::time::Instant;
 
-use iotomy_record::{Exit, ObserverUse};
+use iotomy_record::{Exit, ObserverUse, Trace};
 use iotomy_sys::launch::{self, Command, HeldChild, LaunchError};
 use iotomy_sys::probe::ptrace::copy_descriptor;
 use iotomy_sys::thread_wake::ThreadWake;
@@ -43,8 +43,8 @@ use crate::filter::fact;
 use crate::interrupts::Interrupts;
 use crate::price::{Price, Range, Work};
 use crate::{
-    Declaration, Observation, ObserveError, Observer, OptionalViewer, Probe, Request, Selection,
-    Target, WatchStart,
+    Declaration, ObserveError, Observer, OptionalViewer, Probe, Request, Selection, Target,
+    WatchStart,
 };
 use session::{Flags, Session, SessionResult};
 use tracer::Guide;
@@ -84,7 +84,7 @@ impl Observer for Ptrace {
         &self,
         request: &Request,
         viewer: OptionalViewer<'_>,
-    ) -> Result<Observation, ObserveError> {
+    ) -> Result<Trace, ObserveError> {
         if request.filter.uses(fact::PEER)
             && let Err(refusal) = copy_descriptor()
         {
@@ -158,7 +158,7 @@ fn watch_command(
     request: &Request,
     command: &Command,
     mut viewer: OptionalViewer<'_>,
-) -> Result<Observation, ObserveError> {
+) -> Result<Trace, ObserveError> {
     let called = Instant::now();
     let limits = Limits::for_target(&request.target);
     let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
@@ -238,7 +238,7 @@ fn watch_processes(
     request: &Request,
     selection: &Selection,
     mut viewer: OptionalViewer<'_>,
-) -> Result<Observation, ObserveError> {
+) -> Result<Trace, ObserveError> {
     let called = Instant::now();
     let selection = selection.resolved()?;
     let limits = Limits::for_target(&request.target);
@@ -270,7 +270,7 @@ fn watch_processes(
     show_end(viewer, &mut seen);
     let startup_ns = nanoseconds(called, began);
     let watching = Watching { cost, startup_ns, limits };
-    Ok(Observation { unwatched_children, ..observation(request, seen, began, None, watching) })
+    Ok(Trace { unwatched_children, ..observation(request, seen, began, None, watching) })
 }
 
 /// Notifies the viewer that the watch begins.
@@ -309,7 +309,7 @@ fn observation(
     began: Instant,
     exit: Option<Exit>,
     watching: Watching,
-) -> Observation {
+) -> Trace {
     let mut ended_by = seen.ended_by;
     let mut rows = seen.tally.into_rows(request, ended_by.as_mut().map(|end| &mut end.call));
     cache::note_end(&mut rows.files);
@@ -329,12 +329,11 @@ fn observation(
         true => of_left_out.ends(),
         false => [0.0; 2],
     };
-    Observation {
+    Trace {
         wall_ns,
         exit,
         cpu_capacity: watching.limits.capacity(&rows.allowed_cpus),
         observer: ObserverUse {
-            missing: Vec::new(),
             name: DECLARATION.name.to_owned(),
             cost_ns_per_call: cost.middle(),
             cost_ns_low: cost.low,
@@ -345,33 +344,27 @@ fn observation(
             lost_paths: rows.lost_paths,
             lost_connections,
             sees_rings: Some(false),
-            lost_requests: 0,
             divided_by_zero: seen.divided_by_zero,
             end_divided_by_zero: seen.end_divided_by_zero,
             calls_left_out: request.is_restricted().then_some(calls_left_out),
             cost_left_out_ns_low: left_out_low,
             cost_left_out_ns_high: left_out_high,
-            calls_passed: 0,
-            unwatched_ns_low: 0.0,
-            unwatched_ns_high: 0.0,
             times_inflated: DECLARATION.times_inflated,
-            fallback: None,
             untraced_tasks: seen.untraced_tasks,
             startup_ns: watching.startup_ns,
+            ..ObserverUse::default()
         },
         processes: rows.processes,
         calls: rows.calls,
         files: rows.files,
         paths: rows.paths,
         connections,
-        ring_operations: Vec::new(),
         slowest: rows.slowest,
         ended_by,
         by: seen.groups,
-        ledger: Vec::new(),
         threads: rows.threads,
         still_running: seen.still_running,
-        unwatched_children: Vec::new(),
+        ..Trace::default()
     }
 }
 
@@ -421,22 +414,7 @@ mod tests {
             argv: vec!["true".into()],
             ..Command::default()
         };
-        let request = Request {
-            target: Target::Command(command),
-            wait: false,
-            duration: None,
-            files: true,
-            paths: false,
-            peers: false,
-            threads: false,
-            slowest: 0,
-            calls: None,
-            ring_operations: None,
-            filter: crate::Filter::default(),
-            forgets: false,
-            images_apart: usize::MAX,
-            rows: Request::ROWS,
-        };
+        let request = Request { files: true, ..Request::new(Target::Command(command)) };
         let seen = Ptrace.watch_before(&request, Some(&mut Hasty)).unwrap();
         assert_eq!(seen.exit, Some(Exit::Signal(15)));
         assert_eq!(seen.calls, []);

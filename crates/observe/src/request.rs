@@ -3,10 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use iotomy_record::{
-    Call, Connection, CpuCapacity, EndedBy, Exit, FileUse, Groups, LedgerRow, ObserverUse, PathUse,
-    Process, RingOperation, Running, Thread, WholeCall,
-};
 use iotomy_sys::launch::Command;
 
 use crate::filter::{Filter, Verdict, calls};
@@ -75,6 +71,26 @@ impl Request {
     /// The most of the slowest calls that are kept: as many as `trace.h` has room for.
     pub const MOST_SLOW: u32 = 100;
 
+    /// A watch of a target that counts all of its calls, and nothing that has to be asked for.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            wait: false,
+            duration: None,
+            files: false,
+            paths: false,
+            peers: false,
+            threads: false,
+            slowest: 0,
+            calls: None,
+            ring_operations: None,
+            filter: Filter::default(),
+            forgets: false,
+            images_apart: usize::MAX,
+            rows: Self::ROWS,
+        }
+    }
+
     /// Whether the call `name` is to be reported.
     pub fn wants(&self, name: &str) -> bool {
         self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)))
@@ -114,94 +130,5 @@ impl Request {
         };
         calls(can_end).into_iter().flatten().any(|word| word != 0)
             || self.possible_operations().any(ring_can_end)
-    }
-}
-
-/// The result of a watch, in the record's own terms.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Observation {
-    /// From the command's `execve` to its end, or the length of the watch.
-    pub wall_ns: u64,
-    /// How the command ended; `None` when none was started.
-    pub exit: Option<Exit>,
-    /// The CPUs that the watched processes might use, if that is known.
-    pub cpu_capacity: Option<CpuCapacity>,
-    /// The observer.
-    pub observer: ObserverUse,
-    /// One entry a program image, in the order they began.
-    pub processes: Vec<Process>,
-    /// One entry a program image and call.
-    pub calls: Vec<Call>,
-    /// One entry a program image and file.
-    pub files: Vec<FileUse>,
-    /// One entry a program image, call, outcome and path.
-    pub paths: Vec<PathUse>,
-    /// One entry a program image, role and peer.
-    pub connections: Vec<Connection>,
-    /// One entry a program image and operation of io_uring.
-    pub ring_operations: Vec<RingOperation>,
-    /// The calls that took longest, the longest first.
-    pub slowest: Vec<WholeCall>,
-    /// The call that ended the watch, if one did.
-    pub ended_by: Option<EndedBy>,
-    /// Calls by the values of some variables, where they were to be grouped.
-    pub by: Option<Groups>,
-    /// One entry a program image, or none.
-    pub ledger: Vec<LedgerRow>,
-    /// One entry a thread of a program image, or none.
-    pub threads: Vec<Thread>,
-    /// Processes alive at the end of the watch.
-    pub still_running: Vec<Running>,
-    /// Where just the selected processes are watched: those that they had made before, and theirs.
-    pub unwatched_children: Vec<Running>,
-}
-
-impl Observation {
-    /// Of a watch that has not begun.
-    pub fn nothing() -> Self {
-        Self {
-            wall_ns: 0,
-            exit: None,
-            cpu_capacity: None,
-            observer: ObserverUse {
-                missing: Vec::new(),
-                name: String::new(),
-                cost_ns_per_call: 0.0,
-                cost_ns_low: 0.0,
-                cost_ns_high: 0.0,
-                lost_events: 0,
-                incomplete_calls: 0,
-                lost_files: 0,
-                lost_paths: 0,
-                lost_connections: 0,
-                sees_rings: None,
-                lost_requests: 0,
-                divided_by_zero: 0,
-                end_divided_by_zero: 0,
-                calls_left_out: None,
-                cost_left_out_ns_low: 0.0,
-                cost_left_out_ns_high: 0.0,
-                calls_passed: 0,
-                unwatched_ns_low: 0.0,
-                unwatched_ns_high: 0.0,
-                times_inflated: false,
-                fallback: None,
-                untraced_tasks: 0,
-                startup_ns: 0,
-            },
-            processes: Vec::new(),
-            calls: Vec::new(),
-            files: Vec::new(),
-            paths: Vec::new(),
-            connections: Vec::new(),
-            ring_operations: Vec::new(),
-            slowest: Vec::new(),
-            ended_by: None,
-            by: None,
-            ledger: Vec::new(),
-            threads: Vec::new(),
-            still_running: Vec::new(),
-            unwatched_children: Vec::new(),
-        }
     }
 }

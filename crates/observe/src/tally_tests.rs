@@ -2,22 +2,8 @@ use super::*;
 use crate::Target;
 
 fn everything() -> Request {
-    Request {
-        target: Target::Machine,
-        wait: false,
-        duration: None,
-        files: true,
-        paths: true,
-        peers: false,
-        threads: false,
-        slowest: 2,
-        calls: None,
-        ring_operations: None,
-        filter: crate::Filter::default(),
-        forgets: false,
-        images_apart: usize::MAX,
-        rows: 64,
-    }
+    let request = Request::new(Target::Machine);
+    Request { files: true, paths: true, slowest: 2, rows: 64, ..request }
 }
 
 #[test]

@@ -24,8 +24,8 @@ use crate::{
     WholeCall,
 };
 
-/// One watched run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One watched run. An observer leaves its head blank: schema, beginning, command, machine, findings and view.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Always [`Trace::SCHEMA`].
     pub schema: String,

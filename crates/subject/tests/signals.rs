@@ -63,22 +63,7 @@ fn watcher(observer: &str) {
         argv,
         ..iotomy_sys::launch::Command::default()
     };
-    let request = Request {
-        target: Target::Command(command),
-        wait: true,
-        duration: None,
-        files: false,
-        paths: false,
-        peers: false,
-        threads: false,
-        slowest: 0,
-        calls: None,
-        ring_operations: None,
-        filter: iotomy_observe::Filter::default(),
-        forgets: false,
-        images_apart: usize::MAX,
-        rows: Request::ROWS,
-    };
+    let request = Request { wait: true, ..Request::new(Target::Command(command)) };
     let seen = observer.watch(&request).unwrap();
     let getppid = seen.calls.iter().filter(|row| row.syscall == "getppid");
     let calls: u64 = getppid.map(|row| row.calls).sum();

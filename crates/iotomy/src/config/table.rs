@@ -5,9 +5,9 @@ use std::ops::Range;
 use clap::builder::ValueHint;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
+use iotomy_d::nearest;
 use toml::de::{DeTable, DeValue};
 
-use super::similar::nearest;
 use crate::manual::below;
 
 /// The one key that is not an option: whether every run is kept.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_host::rfc3339;
 use iotomy_observe::anatomy::{self, Dissection, SampleSettings};
-use iotomy_observe::{Observation, ObserveError, Request, Target};
+use iotomy_observe::{ObserveError, Request, Target};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Anatomy, Trace, View, store};
 use iotomy_report::Style;
@@ -232,22 +232,14 @@ fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
         None => Target::Command(command(&args.command, &args.user)?),
     };
     Ok(Request {
-        target,
         wait: args.wait,
         duration: args.duration,
         // Of the whole machine they are too many.
         files: !args.target.is_machine(),
-        paths: false,
-        peers: false,
-        threads: false,
-        slowest: 0,
-        calls: None,
         // Nothing tells whether a condition holds for the request that a sample is of.
         ring_operations: args.r#where.is_some().then(BTreeSet::new),
         filter: filter::filter(args.r#where.as_deref(), None, &[])?,
-        forgets: false,
-        images_apart: usize::MAX,
-        rows: Request::ROWS,
+        ..Request::new(target)
     })
 }
 
@@ -255,7 +247,7 @@ fn record(
     args: &AnatomyArgs,
     request: &Request,
     started: String,
-    seen: Observation,
+    seen: Trace,
     dissection: Dissection,
 ) -> Anatomy {
     let view = View {
@@ -281,7 +273,7 @@ pub(super) fn command_dissected(
     command: &Command,
     started: &str,
     user_stacks: bool,
-) -> Result<(Observation, Anatomy), ObserveError> {
+) -> Result<(Trace, Anatomy), ObserveError> {
     let asked = SampleSettings { hz: RATE, user_stacks, ..SampleSettings::default() };
     let (seen, dissection) = anatomy::watch(&watching::everything(command), asked)?;
     let view = View::default();

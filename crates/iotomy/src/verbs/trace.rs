@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
-use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target};
+use iotomy_observe::{OBSERVERS, ObserveError, Request, Target};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Trace, View, lossless};
 use iotomy_report::Style;
@@ -362,7 +362,7 @@ fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
 
 /// What the records of parts of the watch have in common.
 fn common(args: &TraceArgs, request: &Request) -> Trace {
-    record(args, request, rfc3339(SystemTime::now()), Observation::nothing())
+    record(args, request, rfc3339(SystemTime::now()), Trace::default())
 }
 
 /// The view of `--interval`, with the outputs.
@@ -479,7 +479,7 @@ pub(super) fn launch_status(error: &ObserveError) -> u8 {
     }
 }
 
-fn record(args: &TraceArgs, request: &Request, started: String, seen: Observation) -> Trace {
+fn record(args: &TraceArgs, request: &Request, started: String, seen: Trace) -> Trace {
     let mut view = View {
         calls: args.calls.clone(),
         r#where: args.r#where.clone().unwrap_or_default(),

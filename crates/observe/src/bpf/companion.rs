@@ -196,22 +196,7 @@ mod tests {
     #[test]
     fn the_price_of_a_call_is_measured_with_the_companions_beside_the_trace() {
         let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let request = Request {
-            target: Target::process(child.id()),
-            wait: false,
-            duration: None,
-            files: false,
-            paths: false,
-            peers: false,
-            threads: false,
-            slowest: 0,
-            calls: None,
-            ring_operations: None,
-            filter: crate::Filter::default(),
-            forgets: false,
-            images_apart: usize::MAX,
-            rows: Request::ROWS,
-        };
+        let request = Request::new(Target::process(child.id()));
         let mut witness = Witness::default();
         let refused = super::super::watch(&request, &mut [&mut witness], None).unwrap_err();
         drop(child.stdin.take());

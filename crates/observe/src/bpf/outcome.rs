@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use iotomy_host::file_systems;
 use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{
-    Call, Connection, EndedBy, FileKind, FileUse, ImageRows, LedgerRow, PathUse, Process,
-    RingOperation, RollUp, Running, Thread, WholeCall,
+    Call, Connection, FileKind, FileUse, ImageRows, LedgerRow, PathUse, Process, RingOperation,
+    RollUp, Running, Trace,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -24,20 +24,11 @@ use crate::ring_names;
 use crate::sockets::{SocketName, named};
 use crate::threads::Threads;
 
-/// The parts of an observation that come from the books.
+/// What comes from the books.
 #[derive(Default)]
 pub(super) struct Outcome {
-    pub(super) processes: Vec<Process>,
-    pub(super) calls: Vec<Call>,
-    pub(super) files: Vec<FileUse>,
-    pub(super) paths: Vec<PathUse>,
-    pub(super) connections: Vec<Connection>,
-    pub(super) ring_operations: Vec<RingOperation>,
-    pub(super) slowest: Vec<WholeCall>,
-    pub(super) ended_by: Option<EndedBy>,
-    pub(super) ledger: Vec<LedgerRow>,
-    pub(super) threads: Vec<Thread>,
-    pub(super) still_running: Vec<Running>,
+    /// Its tables are filled.
+    pub(super) trace: Trace,
     pub(super) calls_left_out: u64,
     /// Of these, let pass at their entry.
     pub(super) calls_passed: u64,
@@ -45,11 +36,11 @@ pub(super) struct Outcome {
 
 impl Outcome {
     fn add(&mut self, rows: ImageRows) {
-        self.calls.extend(rows.calls);
-        self.ring_operations.extend(rows.ring_operations);
-        self.files.extend(rows.files);
-        self.paths.extend(rows.paths);
-        self.connections.extend(rows.connections);
+        self.trace.calls.extend(rows.calls);
+        self.trace.ring_operations.extend(rows.ring_operations);
+        self.trace.files.extend(rows.files);
+        self.trace.paths.extend(rows.paths);
+        self.trace.connections.extend(rows.connections);
     }
 
     /// The work of the observer for it.
@@ -58,14 +49,15 @@ impl Outcome {
         let switches =
             |one: &Process| one.voluntary_switches.saturating_add(one.involuntary_switches);
         let on_cpu = |row: &LedgerRow| row.user_ns.saturating_add(row.calls_on_cpu_ns);
-        let mut counted = self.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
+        let mut counted =
+            self.trace.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
         Work {
             calls: sum(&mut counted),
             left_out: self.calls_left_out,
             passed: self.calls_passed,
-            switches: sum(&mut self.processes.iter().map(switches)),
-            paths: sum(&mut self.paths.iter().map(|row| row.calls)),
-            passed_ns: sum(&mut self.ledger.iter().map(on_cpu)),
+            switches: sum(&mut self.trace.processes.iter().map(switches)),
+            paths: sum(&mut self.trace.paths.iter().map(|row| row.calls)),
+            passed_ns: sum(&mut self.trace.ledger.iter().map(on_cpu)),
         }
     }
 }
@@ -97,8 +89,8 @@ pub(super) fn outcome(
     let number = |id: u32| {
         images.iter().zip(&numbers).find(|((image, _), _)| *image == id).map_or(0, |(_, n)| *n)
     };
-    outcome.slowest = slowest::calls(&books, slow, began_ns, &number);
-    outcome.ended_by = firing.and_then(|(row, sums)| {
+    outcome.trace.slowest = slowest::calls(&books, slow, began_ns, &number);
+    outcome.trace.ended_by = firing.and_then(|(row, sums)| {
         let call = slowest::calls(&books, vec![row], began_ns, &number).pop()?;
         Some(request.filter.ended_by(call, sums))
     });
@@ -111,17 +103,17 @@ pub(super) fn outcome(
         let process = Process { image: *number, continued, before_exec, ..process };
         let name = |call| Some(name(call)).filter(|name| request.wants(name));
         let of_image = threads.remove(id).unwrap_or_default().into_iter();
-        outcome.threads.extend(of_image.map(|thread| thread.into_row(&process, &name)));
-        outcome.processes.push(process);
+        outcome.trace.threads.extend(of_image.map(|thread| thread.into_row(&process, &name)));
+        outcome.trace.processes.push(process);
         let worker_ns = books.rings.threads_ns(*id);
-        outcome.ledger.push(LedgerRow { image: *number, worker_ns, ..ledger(image, exec) });
+        outcome.trace.ledger.push(LedgerRow { image: *number, worker_ns, ..ledger(image, exec) });
         if image.live > 0 {
-            outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
+            outcome.trace.still_running.push(Running { pid: image.pid, exec: exec.clone() });
         }
     }
     let is_command = matches!(request.target, Target::Command(_));
     let mut sums = (images.len() > request.images_apart)
-        .then(|| RollUp::new(&outcome.processes, is_command, &outcome.still_running))
+        .then(|| RollUp::new(&outcome.trace.processes, is_command, &outcome.trace.still_running))
         .flatten();
     for (((id, image), exec), number) in images.iter().zip(&names).zip(&numbers) {
         let rows = rows(&mut books, (*id, image.pid, exec, *number), &pids, request);

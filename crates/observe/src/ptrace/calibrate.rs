@@ -68,20 +68,9 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
     let child = Caller::hold(calls)?;
     let pid = child.pid();
     let request = Request {
-        target: Target::process(pid),
-        wait: false,
-        duration: None,
-        files: false,
-        paths: false,
-        peers: false,
-        threads: false,
-        slowest: 0,
         calls: Some(["getppid".to_owned()].into()),
-        ring_operations: None,
-        filter: crate::Filter::default(),
-        forgets: false,
-        images_apart: usize::MAX,
         rows: 1,
+        ..Request::new(Target::process(pid))
     };
     // Signals that come meanwhile are left to the watch this is for.
     let guide =

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::absent::is_zero;
 
 /// The observer of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ObserverUse {
     /// Its registered name.
     pub name: String,

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
 pub(crate) use iotomy_needs::{Need, skip};
-use iotomy_observe::{OBSERVERS, Observation, Observer, Probe, Request, Target};
-use iotomy_record::{Call, Exit};
+use iotomy_observe::{OBSERVERS, Observer, Probe, Request, Target};
+use iotomy_record::{Call, Exit, Trace};
 use iotomy_sys::launch::Command;
 
 /// Runs `test` with every observer that works here, and reports a skip for the others.
@@ -57,22 +57,7 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request 
         .collect();
     let environment = vec![(NO_LIBRARY_PATH.0.into(), NO_LIBRARY_PATH.1.into())];
     let command = Command { program, argv, environment, ..Command::default() };
-    Request {
-        target: Target::Command(command),
-        wait: false,
-        duration: None,
-        files: true,
-        paths: false,
-        peers: false,
-        threads: false,
-        slowest: 0,
-        calls: None,
-        ring_operations: None,
-        filter: iotomy_observe::Filter::default(),
-        forgets: false,
-        images_apart: usize::MAX,
-        rows: Request::ROWS,
-    }
+    Request { files: true, ..Request::new(Target::Command(command)) }
 }
 
 pub(crate) fn watch(observer: &dyn Observer, request: &Request) -> Watched {
@@ -124,12 +109,12 @@ pub(crate) fn watch_running(
 
 /// An observation with sums over its rows.
 #[derive(Debug)]
-pub(crate) struct Watched(pub(crate) Observation);
+pub(crate) struct Watched(pub(crate) Trace);
 
 impl Deref for Watched {
-    type Target = Observation;
+    type Target = Trace;
 
-    fn deref(&self) -> &Observation {
+    fn deref(&self) -> &Trace {
         &self.0
     }
 }

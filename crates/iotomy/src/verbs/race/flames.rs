@@ -1,7 +1,7 @@
 //! The traced runs of a race that are sampled for a flame graph.
 
-use iotomy_observe::{Observation, ObserveError};
-use iotomy_record::{Anatomy, Contender, Race, Sampled};
+use iotomy_observe::ObserveError;
+use iotomy_record::{Anatomy, Contender, Race, Sampled, Trace};
 use iotomy_sys::launch::Command;
 
 use crate::verbs::anatomy;
@@ -23,7 +23,7 @@ impl Flames {
         &mut self,
         command: &Command,
         started: &str,
-    ) -> Result<Observation, ObserveError> {
+    ) -> Result<Trace, ObserveError> {
         let (seen, anatomy) = anatomy::command_dissected(command, started, self.user_stacks)?;
         self.runs.push(anatomy);
         Ok(seen)

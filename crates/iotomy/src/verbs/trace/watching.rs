@@ -5,8 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use iotomy_host::machine;
 use iotomy_observe::{
-    OBSERVERS, Observation, ObserveError, Observer, OptionalViewer, Request, Target, WatchStart,
-    observer,
+    OBSERVERS, ObserveError, Observer, OptionalViewer, Request, Target, WatchStart, observer,
 };
 use iotomy_record::{Trace, View, lossless};
 use iotomy_sys::launch::Command;
@@ -14,31 +13,13 @@ use iotomy_sys::launch::Command;
 use crate::screen::shown;
 
 /// Watches a command to its end, all its calls and files.
-pub(in crate::verbs) fn command(
-    name: &str,
-    command: &Command,
-) -> Result<Observation, ObserveError> {
+pub(in crate::verbs) fn command(name: &str, command: &Command) -> Result<Trace, ObserveError> {
     watch(name, &everything(command), None)
 }
 
 /// A watch of a command to its end, all its calls and files.
 pub(in crate::verbs) fn everything(command: &Command) -> Request {
-    Request {
-        target: Target::Command(command.clone()),
-        wait: false,
-        duration: None,
-        files: true,
-        paths: false,
-        peers: false,
-        threads: false,
-        slowest: 0,
-        calls: None,
-        ring_operations: None,
-        filter: iotomy_observe::Filter::default(),
-        forgets: false,
-        images_apart: usize::MAX,
-        rows: Request::ROWS,
-    }
+    Request { files: true, ..Request::new(Target::Command(command.clone())) }
 }
 
 /// Watches by the observer called `name`, or by the first that works.
@@ -46,7 +27,7 @@ pub(in crate::verbs) fn watch(
     name: &str,
     request: &Request,
     mut viewer: OptionalViewer<'_>,
-) -> Result<Observation, ObserveError> {
+) -> Result<Trace, ObserveError> {
     if let Some(observer) = observer(name) {
         return observer.watch_before(request, viewer);
     }
@@ -130,7 +111,7 @@ impl Fallback {
 pub(in crate::verbs) fn record(
     command: &Command,
     started: String,
-    seen: Observation,
+    seen: Trace,
     view: View,
 ) -> Trace {
     let command = command.argv.iter().map(|word| lossless(word.as_bytes())).collect();
@@ -153,36 +134,8 @@ pub(super) fn note_start(record: &mut Trace, outset: &WatchStart) {
 pub(in crate::verbs) fn assemble(
     command: Vec<String>,
     started: String,
-    seen: Observation,
+    seen: Trace,
     view: View,
 ) -> Trace {
-    Trace {
-        schema: Trace::SCHEMA.to_owned(),
-        started,
-        command,
-        wall_ns: seen.wall_ns,
-        exit: seen.exit,
-        machine: machine(),
-        interval: None,
-        ring: None,
-        cpu_capacity: seen.cpu_capacity,
-        observer: seen.observer,
-        processes: seen.processes,
-        calls: seen.calls,
-        files: seen.files,
-        paths: seen.paths,
-        connections: seen.connections,
-        ring_operations: seen.ring_operations,
-        slowest: seen.slowest,
-        ended_by: seen.ended_by,
-        by: seen.by,
-        ledger: seen.ledger,
-        threads: seen.threads,
-        findings: Vec::new(),
-        still_running: seen.still_running,
-        unwatched_children: seen.unwatched_children,
-        host_names: std::collections::BTreeMap::new(),
-        targets: Vec::new(),
-        view,
-    }
+    Trace { schema: Trace::SCHEMA.to_owned(), started, command, machine: machine(), view, ..seen }
 }
