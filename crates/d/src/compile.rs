@@ -5,6 +5,7 @@
 
 mod actions;
 mod aggregations;
+mod branches;
 mod calls;
 mod code;
 mod declarations;
@@ -17,7 +18,7 @@ mod printing;
 use crate::ast::{self, Expression, ProgramShape, Shape};
 use crate::check::Scope;
 use crate::error::{Problem, Span};
-use crate::form::{Action, Clause, Form, Register, Step};
+use crate::form::{Action, Clause, Form, Register};
 use crate::lexer::Macros;
 use crate::parser::clauses::{MOST_PROBLEMS, parse_program};
 use crate::program::tree::{self, Item, Tree};
@@ -53,6 +54,7 @@ pub fn compile_with_options(
         inlines: Vec::new(),
         constants: Vec::new(),
         clause: Clause::default(),
+        landed: 0,
         steps: 0,
         expansions: 0,
         problems: Vec::new(),
@@ -88,6 +90,8 @@ struct Compiler<'a> {
     constants: Vec<(String, Constant)>,
     /// The one that is compiled.
     clause: Clause,
+    /// The step of it where jumps last met.
+    landed: usize,
     /// Of the program so far.
     steps: usize,
     /// How many inlines the expression is in.
@@ -117,6 +121,8 @@ struct Operand {
     register: Register,
     of: Type,
     constant: Option<u64>,
+    /// Whether it is within its type; what is calculated may be larger.
+    is_exact: bool,
     /// Of a structure: what holds its members, and the descriptor of `fds[]`.
     holder: Option<(Holder, Option<Register>)>,
 }
@@ -167,12 +173,11 @@ impl<'a> Compiler<'a> {
             }
         }
         self.clause = Clause { probes, ..Clause::default() };
-        let mut ends = None;
+        // Where the predicate does not hold.
+        let mut ends = Vec::new();
         if let Some(predicate) = &clause.predicate {
-            match self.predicate(predicate) {
-                Ok(jump) => ends = Some(jump),
-                Err(problem) => self.problems.push(problem),
-            }
+            let branch = self.branch(predicate, false, &mut ends);
+            self.problems.extend(branch.err());
         }
         for statement in clause.statements.iter().flatten() {
             let steps = self.clause.steps.len();
@@ -190,18 +195,8 @@ impl<'a> Compiler<'a> {
             let event = self.record(Action::Event, Vec::new(), Vec::new(), &clause.span);
             self.problems.extend(event.err());
         }
-        if let Some(jump) = ends {
-            self.land(jump);
-        }
+        self.land_all(ends);
         self.form.clauses.push(std::mem::take(&mut self.clause));
-    }
-
-    /// A jump to the clause's end where the predicate does not hold.
-    fn predicate(&mut self, predicate: &Expression) -> Compiled<usize> {
-        let value = self.value(predicate)?;
-        self.scalar(&value, &predicate.span)?;
-        let at = predicate.span.clone();
-        self.push(Step::JumpIf { value: value.register, is: false, to: 0 }, at)
     }
 
     fn statement(&mut self, statement: &Expression) -> Compiled<()> {

@@ -46,10 +46,7 @@ impl Compiler<'_> {
 
     /// D's own variables.
     fn known(&mut self, name: &str, span: &Span) -> Compiled<Option<Operand>> {
-        let structure = |object, holder| {
-            let of = Type::Object(object);
-            Ok(Some(Operand { register: 0, of, constant: None, holder: Some((holder, None)) }))
-        };
+        let structure = |object, holder| Ok(Some(Operand::structure(object, holder, None)));
         match name {
             "curpsinfo" => return structure(Object::Psinfo, Holder::Psinfo),
             "curlwpsinfo" => return structure(Object::Lwpsinfo, Holder::Lwpsinfo),
@@ -118,7 +115,7 @@ impl Compiler<'_> {
     ) -> Compiled<Operand> {
         let to = self.register(span)?;
         self.push(Step::Fact { to, fact, index }, span.clone())?;
-        Ok(Operand::of(to, of))
+        Ok(Operand::exact(to, of))
     }
 
     /// An inline's value, compiled where it is named.
@@ -177,7 +174,7 @@ impl Compiler<'_> {
         }
         let to = self.register(span)?;
         self.push(Step::Load { to, variable, keys }, span.clone())?;
-        Ok(Operand::of(to, of))
+        Ok(Operand::exact(to, of))
     }
 
     /// `array[keys]`, `args[n]`, `fds[n]` and `pointer[n]`.
@@ -246,12 +243,9 @@ impl Compiler<'_> {
         let first = types.next().flatten();
         let is_same = types.all(|of| of == first);
         match first {
-            Some(Type::Object(object)) if is_same => Ok(Operand {
-                register: 0,
-                of: Type::Object(object),
-                constant: None,
-                holder: Some((Holder::Argument(number), None)),
-            }),
+            Some(Type::Object(object)) if is_same => {
+                Ok(Operand::structure(object, Holder::Argument(number), None))
+            }
             Some(of) if is_same => self.fact(Fact::Typed(number, of), of, None, span),
             _ if !is_same => {
                 let message = format!("args[{number}] has another type in each of these probes");
@@ -270,8 +264,7 @@ impl Compiler<'_> {
         };
         let number = self.value(key)?;
         self.integer(&number, &key.span)?;
-        let holder = Some((Holder::File, Some(number.register)));
-        Ok(Operand { register: 0, of: Type::Object(Object::Fileinfo), constant: None, holder })
+        Ok(Operand::structure(Object::Fileinfo, Holder::File, Some(number.register)))
     }
 
     /// `structure->member`

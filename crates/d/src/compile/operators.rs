@@ -15,9 +15,6 @@ impl Compiler<'_> {
         right: &Expression,
         span: &Span,
     ) -> Compiled<Operand> {
-        if matches!(operator, Binary::And | Binary::Or) {
-            return self.logical(operator, left, right, span);
-        }
         let mark = self.mark();
         let one = self.value(left)?;
         let other = self.value(right)?;
@@ -133,42 +130,6 @@ impl Compiler<'_> {
         let [left, right] = truths;
         let step = Step::Binary { to, operator: Binary::NotEqual, signed: true, left, right };
         self.push(step, span.clone())?;
-        Ok(Operand::of(to, Type::INT))
-    }
-
-    /// `&&` and `||`, whose right side is calculated only if it decides.
-    fn logical(
-        &mut self,
-        operator: Binary,
-        left: &Expression,
-        right: &Expression,
-        span: &Span,
-    ) -> Compiled<Operand> {
-        let settled_by = operator == Binary::Or;
-        let mark = self.mark();
-        let one = self.value(left)?;
-        self.scalar(&one, &left.span)?;
-        let to = self.register(span)?;
-        let step = Step::JumpIf { value: one.register, is: settled_by, to: 0 };
-        let first = self.push(step, left.span.clone())?;
-        let other = self.value(right)?;
-        self.scalar(&other, &right.span)?;
-        if let (Some(one), Some(other)) = (one.constant, other.constant) {
-            let value = match operator {
-                Binary::And => one != 0 && other != 0,
-                _ => one != 0 || other != 0,
-            };
-            self.take_back(mark);
-            return self.constant(u64::from(value), Integer::INT, span);
-        }
-        let step = Step::JumpIf { value: other.register, is: settled_by, to: 0 };
-        let second = self.push(step, right.span.clone())?;
-        self.push(Step::Integer { to, value: u64::from(!settled_by) }, span.clone())?;
-        let done = self.push(Step::Jump { to: 0 }, span.clone())?;
-        self.land(first);
-        self.land(second);
-        self.push(Step::Integer { to, value: u64::from(settled_by) }, span.clone())?;
-        self.land(done);
         Ok(Operand::of(to, Type::INT))
     }
 
