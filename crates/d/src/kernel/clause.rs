@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::registers::Slots;
+use super::registers::{Home, Slots};
 use super::{Emitted, Functions, KernelError, KeyPart, Places, layout, parts};
 use crate::assembler::{Code, Label, code};
+use crate::ast::Unary;
 use crate::error::Span;
 use crate::form::{Action, Clause, Form, Register, Step};
 use crate::types::Type;
@@ -38,7 +39,7 @@ impl<'f> Emitter<'f> {
         functions: Functions<'f>,
         parts: &[Vec<KeyPart>],
     ) -> Result<Self, KernelError> {
-        let slots = Slots::of(form, clause)?;
+        let slots = Slots::of(form, clause, Home::Machine)?;
         let none = Label::default();
         let (labels, at) = (Vec::new(), 0);
         Ok(Self {
@@ -68,10 +69,23 @@ impl<'f> Emitter<'f> {
         if !self.places.keeps_strings {
             code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
         }
-        for (at, step) in self.clause.steps.iter().enumerate() {
+        let mut steps = self.clause.steps.iter().enumerate().peekable();
+        while let Some((at, step)) = steps.next() {
             code.place(self.labels[at]);
             self.at = at;
-            self.step(step, code, emitted)?;
+            // A value that only the jump behind it needs is not made.
+            let jump = steps.peek().and_then(|(at, jump)| match jump {
+                Step::JumpIf { value, is, to } if self.slots.is_for(*value, *at) => Some((*is, to)),
+                _ => None,
+            });
+            let branches = match jump {
+                Some((is, to)) => self.branch(code, step, is, self.labels[*to as usize])?,
+                None => false,
+            };
+            match branches {
+                true => _ = steps.next(),
+                false => self.step(step, code, emitted)?,
+            }
         }
         code.place(self.labels[self.clause.steps.len()]);
         Self::end(code, layout::outcome::DONE);
@@ -123,8 +137,9 @@ impl<'f> Emitter<'f> {
         match step {
             Step::Integer { to, value } => {
                 if self.slots.constant(*to).is_none() {
-                    code.number(2, value.cast_signed());
-                    self.keep(code, 2, *to);
+                    let target = self.target(*to);
+                    code.number(target, value.cast_signed());
+                    self.keep(code, target, *to);
                 }
             }
             Step::Text { to, text } => self.literal(code, *to, *text as usize),
@@ -140,17 +155,21 @@ impl<'f> Emitter<'f> {
                 code.number(4, layout::frames_kept(*user, *frames) as i64);
                 self.try_call(code, "d_stack")?;
             }
+            Step::Unary { to, operator: Unary::Not, .. } | Step::Compare { to, .. } => {
+                self.truth(code, *to, step)?;
+            }
+            Step::Binary { to, operator, .. } if operator.compares() => {
+                self.truth(code, *to, step)?;
+            }
             Step::Unary { to, operator, from } => self.unary(code, *to, *operator, *from),
             Step::Binary { to, operator, signed, left, right } => {
-                self.binary(code, *to, *operator, *signed, [*left, *right]);
-            }
-            Step::Compare { to, operator, left, right } => {
-                self.compare(code, *to, *operator, [*left, *right])?;
+                self.binary(code, *to, (*operator, *signed), [*left, *right]);
             }
             Step::Convert { to, from, integer } => {
-                self.value(code, 2, *from);
-                super::operators::convert(code, 2, *integer);
-                self.keep(code, 2, *to);
+                let target = self.target(*to);
+                self.value(code, target, *from);
+                super::operators::convert(code, target, *integer);
+                self.keep(code, target, *to);
             }
             Step::Move { to, from } => self.assign(code, *to, *from),
             Step::Read { to, address, integer } => {
@@ -169,9 +188,9 @@ impl<'f> Emitter<'f> {
             }
             Step::Jump { to } => code.jump(code::JA, 0, 0, self.labels[*to as usize]),
             Step::JumpIf { value, is, to } => {
-                self.value(code, 2, *value);
+                let value = self.read(code, 2, *value);
                 let operation = if *is { code::JNE } else { code::JEQ };
-                code.jump(operation, 2, 0, self.labels[*to as usize]);
+                code.jump(operation, value, 0, self.labels[*to as usize]);
             }
             Step::Load { to, variable, keys } => self.load(code, *to, *variable, keys, emitted)?,
             Step::Store { variable, keys, from } => {

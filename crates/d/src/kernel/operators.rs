@@ -1,10 +1,11 @@
-//! Operators as instructions.
+//! Operators as instructions, of programs and of conditions.
 
 use super::clause::Emitter;
+use super::registers::Home;
 use super::{KernelError, layout};
-use crate::assembler::{Code, code};
+use crate::assembler::{Code, Label, SCRATCH, code};
 use crate::ast::{Binary, Unary};
-use crate::form::Register;
+use crate::form::{Register, Step};
 use crate::types::Integer;
 
 /// Cuts a register to an integer's size, and extends it by its sign.
@@ -19,143 +20,172 @@ pub(super) fn convert(code: &mut Code, register: u8, integer: Integer) {
 
 impl Emitter<'_> {
     pub(super) fn unary(&self, code: &mut Code, to: Register, operator: Unary, from: Register) {
-        self.value(code, 2, from);
+        let target = self.target(to);
+        self.value(code, target, from);
         match operator {
-            Unary::Positive => {}
-            Unary::Negative => code.operate_on(code::NEG, 2, 0),
-            Unary::Complement => code.operate_on(code::XOR, 2, -1),
-            Unary::Not => {
-                code.operate(code::MOV, 3, 2);
-                self.truth(code, |code, end| code.jump(code::JEQ, 3, 0, end));
-            }
+            Unary::Negative => code.operate_on(code::NEG, target, 0),
+            Unary::Complement => code.operate_on(code::XOR, target, -1),
+            // A truth is a jump, and this changes nothing.
+            Unary::Not | Unary::Positive => {}
         }
-        self.keep(code, 2, to);
-    }
-
-    /// Has in `r2` whether a jump is taken.
-    fn truth(&self, code: &mut Code, jump: impl FnOnce(&mut Code, crate::assembler::Label)) {
-        let end = code.label();
-        code.number(2, 1);
-        jump(code, end);
-        code.number(2, 0);
-        code.place(end);
+        self.keep(code, target, to);
     }
 
     pub(super) fn binary(
         &self,
         code: &mut Code,
         to: Register,
-        operator: Binary,
-        signed: bool,
+        (operator, signed): (Binary, bool),
         [left, right]: [Register; 2],
     ) {
-        if let Some(jump) = comparison(operator, signed) {
-            self.value(code, 3, left);
-            match self.slots.constant(right).map(|one| i32::try_from(one.cast_signed())) {
-                Some(Ok(number)) => self.truth(code, |code, end| code.jump(jump, 3, number, end)),
-                _ => {
-                    self.value(code, 4, right);
-                    self.truth(code, |code, end| code.jump_by(jump, 3, 4, end));
-                }
+        let target = self.target(to);
+        let [_, other] = self.slots.home.sides();
+        self.value(code, target, left);
+        let short = self.slots.short(right);
+        let is_shift = matches!(operator, Binary::ShiftLeft | Binary::ShiftRight);
+        if matches!(operator, Binary::Divide | Binary::Remainder) {
+            self.divide(code, (operator, signed), target, right);
+        } else if let (Some(operation), Some(number)) = (calculation(operator, signed), short) {
+            code.operate_on(operation, target, if is_shift { number & 63 } else { number });
+        } else if let Some(operation) = calculation(operator, signed) {
+            let right = self.read(code, other, right);
+            if is_shift {
+                code.operate_on(code::AND, right, 63);
             }
-            return self.keep(code, 2, to);
+            code.operate(operation, target, right);
         }
-        self.value(code, 2, left);
-        self.value(code, 3, right);
-        match operator {
-            Binary::Divide | Binary::Remainder => {
-                self.note_step(code);
-                code.push(
-                    code::STORE_NUMBER_32,
-                    layout::MACHINE,
-                    0,
-                    layout::FAULT,
-                    layout::DIVIDED_BY_ZERO,
-                );
-                code.jump(code::JEQ, 3, 0, self.failed);
-                divide(code, operator, signed);
-            }
-            Binary::ShiftLeft | Binary::ShiftRight => {
-                code.operate_on(code::AND, 3, 63);
-                let right = if signed { code::ARSH } else { code::RSH };
-                code.operate(if operator == Binary::ShiftLeft { code::LSH } else { right }, 2, 3);
-            }
-            Binary::Multiply => code.operate(code::MUL, 2, 3),
-            Binary::Add => code.operate(code::ADD, 2, 3),
-            Binary::Subtract => code.operate(code::SUB, 2, 3),
-            Binary::BitAnd => code.operate(code::AND, 2, 3),
-            Binary::BitXor => code.operate(code::XOR, 2, 3),
-            Binary::BitOr => code.operate(code::OR, 2, 3),
-            // The compiler makes jumps of these, and comparisons were above.
-            _ => {
-                for register in [2, 3] {
-                    let end = code.label();
-                    code.jump(code::JEQ, register, 0, end);
-                    code.number(register, 1);
-                    code.place(end);
-                }
-                let operation = match operator {
-                    Binary::And => code::AND,
-                    Binary::Or => code::OR,
-                    _ => code::XOR,
-                };
-                code.operate(operation, 2, 3);
-            }
-        }
-        self.keep(code, 2, to);
+        self.keep(code, target, to);
     }
 
-    pub(super) fn compare(
+    /// The kernel's division knows no sign: of the values without theirs, and then the sign. What
+    /// reads the right side in place may change it, for nothing else reads it.
+    fn divide(
+        &self,
+        code: &mut Code,
+        (operator, signed): (Binary, bool),
+        left: u8,
+        right: Register,
+    ) {
+        let operation = if operator == Binary::Divide { code::DIV } else { code::MOD };
+        let number = self.slots.short(right).filter(|number| *number > 0);
+        let [_, other] = self.slots.home.sides();
+        let right = if number.is_some() { None } else { Some(self.read(code, other, right)) };
+        if let Some(right) = right {
+            if self.slots.home == Home::Machine {
+                let (fault, which) = (layout::FAULT, layout::DIVIDED_BY_ZERO);
+                self.note_step(code);
+                code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, fault, which);
+            }
+            code.jump(code::JEQ, right, 0, self.failed);
+        }
+        if signed {
+            code.operate(code::MOV, SCRATCH, left);
+            negate_unless_positive(code, left, left);
+        }
+        if let (true, Some(right)) = (signed, right) {
+            if operator == Binary::Divide {
+                code.operate(code::XOR, SCRATCH, right);
+            }
+            negate_unless_positive(code, right, right);
+        }
+        match (right, number) {
+            (Some(right), _) => code.operate(operation, left, right),
+            (None, number) => code.operate_on(operation, left, number.unwrap_or(1)),
+        }
+        if signed {
+            negate_unless_positive(code, SCRATCH, left);
+        }
+    }
+
+    /// The value of a step that is true or false.
+    pub(super) fn truth(
         &self,
         code: &mut Code,
         to: Register,
-        operator: Binary,
-        [left, right]: [Register; 2],
+        step: &Step,
     ) -> Result<(), KernelError> {
-        code.number(2, self.slots.slot(left) as i64);
-        code.number(3, self.slots.slot(right) as i64);
-        let is_order = !matches!(operator, Binary::Equal | Binary::NotEqual);
-        self.call(code, if is_order { "d_compare" } else { "d_same" })?;
-        // 0, 1 and 2 are less, equal and greater; 0 and 1 different and the same.
-        let (jump, number) = match operator {
-            Binary::Less => (code::JEQ, 0),
-            Binary::LessOrEqual => (code::JNE, 2),
-            Binary::Greater => (code::JEQ, 2),
-            Binary::GreaterOrEqual => (code::JNE, 0),
-            Binary::NotEqual => (code::JEQ, 0),
-            _ => (code::JNE, 0),
-        };
-        self.truth(code, |code, end| code.jump(jump, 0, number, end));
-        self.keep(code, 2, to);
+        let (target, [yes, end]) = (self.target(to), [code.label(), code.label()]);
+        self.branch(code, step, true, yes)?;
+        code.number(target, 0);
+        code.jump(code::JA, 0, 0, end);
+        code.place(yes);
+        code.number(target, 1);
+        code.place(end);
+        self.keep(code, target, to);
         Ok(())
+    }
+
+    /// Jumps where the truth of a step is `is`; whether it is one that is true or false.
+    pub(super) fn branch(
+        &self,
+        code: &mut Code,
+        step: &Step,
+        is: bool,
+        to: Label,
+    ) -> Result<bool, KernelError> {
+        let [one, other] = self.slots.home.sides();
+        match step {
+            Step::Unary { operator: Unary::Not, from, .. } => {
+                let from = self.read(code, one, *from);
+                code.jump(if is { code::JEQ } else { code::JNE }, from, 0, to);
+            }
+            Step::Binary { operator, signed, left, right, .. } if operator.compares() => {
+                let (mut operator, mut left, mut right) = (*operator, *left, *right);
+                if self.slots.short(left).is_some() && self.slots.short(right).is_none() {
+                    (operator, left, right) = (mirrored(operator), right, left);
+                }
+                let jump = comparison(if is { operator } else { contrary(operator) }, *signed);
+                let left = self.read(code, one, left);
+                match self.slots.short(right) {
+                    Some(number) => code.jump(jump, left, number, to),
+                    None => {
+                        let right = self.read(code, other, right);
+                        code.jump_by(jump, left, right, to);
+                    }
+                }
+            }
+            Step::Compare { operator, left, right, .. } => {
+                code.number(2, self.slots.slot(*left) as i64);
+                code.number(3, self.slots.slot(*right) as i64);
+                let is_order = !matches!(operator, Binary::Equal | Binary::NotEqual);
+                self.call(code, if is_order { "d_compare" } else { "d_same" })?;
+                // 0, 1 and 2 are less, equal and greater; 0 and 1 different and the same.
+                let same = if is_order { *operator } else { contrary(*operator) };
+                let jump = comparison(if is { same } else { contrary(same) }, false);
+                code.jump(jump, SCRATCH, i32::from(is_order), to);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 
-/// `r2` by `r3`. The kernel's division knows no sign: of the values without theirs, and then the sign.
-fn divide(code: &mut Code, operator: Binary, signed: bool) {
-    let operation = if operator == Binary::Divide { code::DIV } else { code::MOD };
-    if !signed {
-        return code.operate(operation, 2, 3);
-    }
-    let negate_unless_positive = |code: &mut Code, sign: u8, value: u8| {
-        let end = code.label();
-        code.jump(code::JSGE, sign, 0, end);
-        code.operate_on(code::NEG, value, 0);
-        code.place(end);
-    };
-    code.operate(code::MOV, 4, 2);
-    if operator == Binary::Divide {
-        code.operate(code::XOR, 4, 3);
-    }
-    negate_unless_positive(code, 2, 2);
-    negate_unless_positive(code, 3, 3);
-    code.operate(operation, 2, 3);
-    negate_unless_positive(code, 4, 2);
+fn negate_unless_positive(code: &mut Code, sign: u8, value: u8) {
+    let end = code.label();
+    code.jump(code::JSGE, sign, 0, end);
+    code.operate_on(code::NEG, value, 0);
+    code.place(end);
+}
+
+/// What calculates a value of two; of others the compiler makes jumps.
+fn calculation(operator: Binary, signed: bool) -> Option<u8> {
+    Some(match operator {
+        Binary::Multiply => code::MUL,
+        Binary::Add => code::ADD,
+        Binary::Subtract => code::SUB,
+        Binary::ShiftLeft => code::LSH,
+        Binary::ShiftRight if signed => code::ARSH,
+        Binary::ShiftRight => code::RSH,
+        Binary::BitAnd => code::AND,
+        Binary::BitXor => code::XOR,
+        Binary::BitOr => code::OR,
+        _ => return None,
+    })
 }
 
 /// The jump for a comparison.
-fn comparison(operator: Binary, signed: bool) -> Option<u8> {
-    Some(match (operator, signed) {
+fn comparison(operator: Binary, signed: bool) -> u8 {
+    match (operator, signed) {
         (Binary::Less, true) => code::JSLT,
         (Binary::LessOrEqual, true) => code::JSLE,
         (Binary::Greater, true) => code::JSGT,
@@ -165,7 +195,29 @@ fn comparison(operator: Binary, signed: bool) -> Option<u8> {
         (Binary::Greater, false) => code::JGT,
         (Binary::GreaterOrEqual, false) => code::JGE,
         (Binary::Equal, _) => code::JEQ,
-        (Binary::NotEqual, _) => code::JNE,
-        _ => return None,
-    })
+        _ => code::JNE,
+    }
+}
+
+/// The comparison that holds where this one does not.
+fn contrary(operator: Binary) -> Binary {
+    match operator {
+        Binary::Less => Binary::GreaterOrEqual,
+        Binary::LessOrEqual => Binary::Greater,
+        Binary::Greater => Binary::LessOrEqual,
+        Binary::GreaterOrEqual => Binary::Less,
+        Binary::Equal => Binary::NotEqual,
+        _ => Binary::Equal,
+    }
+}
+
+/// The same comparison with its sides exchanged.
+fn mirrored(operator: Binary) -> Binary {
+    match operator {
+        Binary::Less => Binary::Greater,
+        Binary::LessOrEqual => Binary::GreaterOrEqual,
+        Binary::Greater => Binary::Less,
+        Binary::GreaterOrEqual => Binary::LessOrEqual,
+        other => other,
+    }
 }

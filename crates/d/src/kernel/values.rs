@@ -19,17 +19,39 @@ pub(super) fn fact_at(number: u16) -> i16 {
 }
 
 impl Emitter<'_> {
-    /// Has the value of a form's register in one of the machine's.
+    /// Has the value of a form's register in one of BPF's.
     pub(super) fn value(&self, code: &mut Code, to: u8, register: Register) {
-        match self.slots.constant(register) {
-            Some(value) => code.number(to, value.cast_signed()),
-            None => code.push(code::LOAD, to, MACHINE, slot_at(self.slots.slot(register)), 0),
+        match (self.slots.constant(register), self.slots.own(register)) {
+            (Some(value), _) => code.number(to, value.cast_signed()),
+            (None, Some(own)) if own == to => {}
+            (None, Some(own)) => code.operate(code::MOV, to, own),
+            (None, None) => {
+                let slot = self.slots.slot(register);
+                code.push(code::LOAD, to, MACHINE, slot_at(slot), 0);
+            }
         }
     }
 
-    /// Keeps a register of the machine's as a form's.
+    /// The register of BPF that has the value of a form's: its own, or else this one.
+    pub(super) fn read(&self, code: &mut Code, or: u8, register: Register) -> u8 {
+        self.slots.own(register).unwrap_or_else(|| {
+            self.value(code, or, register);
+            or
+        })
+    }
+
+    /// The register of BPF to make the value of a form's in.
+    pub(super) fn target(&self, register: Register) -> u8 {
+        self.slots.own(register).unwrap_or(2)
+    }
+
+    /// Keeps a register of BPF as a form's.
     pub(super) fn keep(&self, code: &mut Code, from: u8, register: Register) {
-        code.push(code::STORE, MACHINE, from, slot_at(self.slots.slot(register)), 0);
+        match self.slots.own(register) {
+            Some(own) if own == from => {}
+            Some(own) => code.operate(code::MOV, own, from),
+            None => code.push(code::STORE, MACHINE, from, slot_at(self.slots.slot(register)), 0),
+        }
     }
 
     fn keep_length(&self, code: &mut Code, from: u8, register: Register) {
@@ -37,8 +59,9 @@ impl Emitter<'_> {
     }
 
     pub(super) fn assign(&self, code: &mut Code, to: Register, from: Register) {
-        self.value(code, 2, from);
-        self.keep(code, 2, to);
+        let target = self.target(to);
+        self.value(code, target, from);
+        self.keep(code, target, to);
         if self.slots.is_string(from) {
             code.push(code::LOAD, 2, MACHINE, slot_at(self.slots.slot(from) + 1), 0);
             self.keep_length(code, 2, to);
