@@ -14,15 +14,17 @@ mod names;
 mod operators;
 mod places;
 mod printing;
+mod words;
 
 use crate::ast::{self, Expression, ProgramShape, Shape};
-use crate::check::Scope;
+use crate::condition::Tests;
 use crate::error::{Problem, Span};
 use crate::form::{Action, Clause, Form, Register};
 use crate::lexer::Macros;
 use crate::parser::clauses::{MOST_PROBLEMS, parse_program};
 use crate::program::tree::{self, Item, Tree};
 use crate::program::{Holder, ProbePattern};
+use crate::scope::Scope;
 use crate::types::{Integer, Type};
 
 /// Reads a program and checks it. The words of `scope` are variables besides D's own.
@@ -48,19 +50,8 @@ pub fn compile_with_options(
     options: &[(String, Option<String>)],
 ) -> Result<Form, Vec<Problem>> {
     let (tree, mut problems) = parse_program(text, macros);
-    let mut compiler = Compiler {
-        scope,
-        form: Form::default(),
-        inlines: Vec::new(),
-        constants: Vec::new(),
-        clause: Clause::default(),
-        landed: 0,
-        steps: 0,
-        expansions: 0,
-        problems: Vec::new(),
-        is_incomplete: !problems.is_empty(),
-        failed: Vec::new(),
-    };
+    let mut compiler = Compiler::new(scope);
+    compiler.is_incomplete = !problems.is_empty();
     compiler.options(&tree, options);
     compiler.program(&tree);
     compiler.problems.retain(|problem| !problem.message.is_empty());
@@ -77,6 +68,23 @@ pub fn compile_with_options(
     Err(problems)
 }
 
+/// A condition's text as the predicate of a form's only clause, which has the default action: a
+/// record. The tests begin with those that there are already.
+pub(crate) fn compile_predicate(
+    predicate: Expression,
+    scope: Scope<'_>,
+    tests: Tests,
+) -> Result<(Form, Tests), Problem> {
+    let mut compiler = Compiler { tests: Some(tests), ..Compiler::new(scope) };
+    let span = predicate.span.clone();
+    let predicate = Some(predicate);
+    compiler.clause(&tree::Clause { probes: Vec::new(), predicate, statements: None, span });
+    match compiler.problems.into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok((compiler.form, compiler.tests.unwrap_or_default())),
+    }
+}
+
 /// The most steps of a program.
 const MOST_STEPS: usize = 1 << 16;
 
@@ -85,6 +93,8 @@ const MOST_EXPANSIONS: usize = 16;
 
 struct Compiler<'a> {
     scope: Scope<'a>,
+    /// Of a condition.
+    tests: Option<Tests>,
     form: Form,
     inlines: Vec<Inline<'a>>,
     constants: Vec<(String, Constant)>,
@@ -130,6 +140,23 @@ struct Operand {
 type Compiled<T> = Result<T, Problem>;
 
 impl<'a> Compiler<'a> {
+    fn new(scope: Scope<'a>) -> Self {
+        Self {
+            scope,
+            tests: None,
+            form: Form::default(),
+            inlines: Vec::new(),
+            constants: Vec::new(),
+            clause: Clause::default(),
+            landed: 0,
+            steps: 0,
+            expansions: 0,
+            problems: Vec::new(),
+            is_incomplete: false,
+            failed: Vec::new(),
+        }
+    }
+
     fn options(&mut self, tree: &Tree, of_command: &[(String, Option<String>)]) {
         for setting in &tree.options {
             if let Err(problem) = self.form.options.set(setting) {
@@ -164,7 +191,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn clause(&mut self, clause: &'a tree::Clause) {
+    fn clause(&mut self, clause: &tree::Clause) {
         let mut probes = Vec::new();
         for (text, span) in &clause.probes {
             match ProbePattern::read(text, span) {

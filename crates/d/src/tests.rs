@@ -2,6 +2,7 @@
 //! instructions do what the evaluator does.
 
 mod generated;
+mod instructions;
 mod language;
 mod machine;
 mod problems;

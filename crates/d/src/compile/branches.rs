@@ -27,10 +27,7 @@ impl Compiler<'_> {
                 let one = self.branch(left, settled_by, from_left)?;
                 let other = self.branch(right, is, jumps)?;
                 self.land_all(past);
-                Ok(one.zip(other).map(|(one, other)| match settled_by {
-                    true => one || other,
-                    false => one && other,
-                }))
+                Ok(if one == Some(settled_by) { one } else { one.and(other) })
             }
             _ => {
                 let mark = self.mark();
@@ -54,11 +51,14 @@ impl Compiler<'_> {
 
     /// The value of an expression in a register, which other paths write, too.
     fn into(&mut self, expression: &Expression, to: Register) -> Compiled<Operand> {
-        if matches!(
-            expression.shape,
-            Shape::Binary(Binary::And | Binary::Or, ..) | Shape::Conditional(..)
-        ) {
-            return self.decided(expression, to);
+        match &expression.shape {
+            Shape::Binary(operator, ..) if operator.is_logical() => {
+                return self.decided(expression, to);
+            }
+            Shape::Unary(Unary::Not, _) | Shape::Conditional(..) => {
+                return self.decided(expression, to);
+            }
+            _ => {}
         }
         let value = self.value(expression)?;
         if !self.redirect(value.register, to) {
@@ -67,33 +67,38 @@ impl Compiler<'_> {
         Ok(value)
     }
 
-    /// The value of `?:`, `&&` or `||` in a register that nothing else has written.
+    /// The value of `?:`, `&&`, `||` or `!` in a register that nothing else has written.
     pub(super) fn decided(&mut self, expression: &Expression, to: Register) -> Compiled<Operand> {
         let span = &expression.span;
         let mark = self.mark();
         let mut otherwise = Vec::new();
-        let Shape::Conditional(condition, first, second) = &expression.shape else {
-            if let Some(truth) = self.branch(expression, false, &mut otherwise)? {
-                self.take_back(mark);
-                self.push(Step::Integer { to, value: u64::from(truth) }, span.clone())?;
-                let constant = Some(u64::from(truth));
-                return Ok(Operand { constant, ..Operand::of(to, Type::INT) });
+        let (of, constant) = match &expression.shape {
+            Shape::Conditional(condition, first, second) => {
+                let truth = self.branch(condition, false, &mut otherwise)?;
+                let one = self.into(first, to)?;
+                let done = self.push(Step::Jump { to: 0 }, span.clone())?;
+                self.land_all(otherwise);
+                let other = self.into(second, to)?;
+                self.land(done);
+                let both = first.span.start..second.span.end;
+                let of = of_either(&one, &other, &both)?;
+                (of, truth.and_then(|truth| if truth { one.constant } else { other.constant }))
             }
-            self.push(Step::Integer { to, value: 1 }, span.clone())?;
-            let done = self.push(Step::Jump { to: 0 }, span.clone())?;
-            self.land_all(otherwise);
-            self.push(Step::Integer { to, value: 0 }, span.clone())?;
-            self.land(done);
-            return Ok(Operand::of(to, Type::INT));
+            _ => {
+                let truth = self.branch(expression, false, &mut otherwise)?;
+                self.push(Step::Integer { to, value: 1 }, span.clone())?;
+                let done = self.push(Step::Jump { to: 0 }, span.clone())?;
+                self.land_all(otherwise);
+                self.push(Step::Integer { to, value: 0 }, span.clone())?;
+                self.land(done);
+                (Type::INT, truth.map(u64::from))
+            }
         };
-        self.branch(condition, false, &mut otherwise)?;
-        let one = self.into(first, to)?;
-        let done = self.push(Step::Jump { to: 0 }, span.clone())?;
-        self.land_all(otherwise);
-        let other = self.into(second, to)?;
-        self.land(done);
-        let both = first.span.start..second.span.end;
-        Ok(Operand::of(to, of_either(&one, &other, &both)?))
+        if let Some(value) = constant {
+            self.take_back(mark);
+            self.push(Step::Integer { to, value }, span.clone())?;
+        }
+        Ok(Operand { constant, ..Operand::of(to, of) })
     }
 }
 

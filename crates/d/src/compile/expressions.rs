@@ -2,7 +2,7 @@
 
 use super::{Compiled, Compiler, Operand, problem};
 use crate::arithmetic::unary;
-use crate::ast::{Binary, Expression, ProgramShape, Shape, Unary};
+use crate::ast::{Expression, ProgramShape, Shape, Unary};
 use crate::error::Span;
 use crate::form::Step;
 use crate::types::{Integer, Type};
@@ -11,18 +11,27 @@ impl Compiler<'_> {
     /// The value of an expression.
     pub(super) fn value(&mut self, expression: &Expression) -> Compiled<Operand> {
         let span = &expression.span;
+        if self.is_condition()
+            && let Some(leaf) = self.leaf(expression)?
+        {
+            return Ok(leaf);
+        }
         match &expression.shape {
             Shape::Integer(number) => self.constant(number.value, number.integer, span),
             Shape::Text(text) => self.text(text.bytes(), span),
             Shape::Name(name) => self.name(name, span),
             Shape::Call(name, arguments) => self.call(name, arguments, span),
-            Shape::Unary(operator, of) => self.unary(*operator, of, span),
-            Shape::Binary(Binary::And | Binary::Or, ..) | Shape::Conditional(..) => {
+            Shape::Program(shape) => self.program_value(shape, span),
+            Shape::Unary(operator, of) if *operator != Unary::Not => {
+                self.unary(*operator, of, span)
+            }
+            Shape::Binary(operator, left, right) if !operator.is_logical() => {
+                self.binary(*operator, left, right, span)
+            }
+            Shape::Unary(..) | Shape::Binary(..) | Shape::Conditional(..) => {
                 let to = self.register(span)?;
                 self.decided(expression, to)
             }
-            Shape::Binary(operator, left, right) => self.binary(*operator, left, right, span),
-            Shape::Program(shape) => self.program_value(shape, span),
         }
     }
 
@@ -63,13 +72,7 @@ impl Compiler<'_> {
     fn unary(&mut self, operator: Unary, of: &Expression, span: &Span) -> Compiled<Operand> {
         let mark = self.mark();
         let value = self.value(of)?;
-        let integer = match operator {
-            Unary::Not => {
-                self.scalar(&value, &of.span)?;
-                Integer::INT
-            }
-            _ => self.integer(&value, &of.span)?.promoted(),
-        };
+        let integer = self.integer(&value, &of.span)?.promoted();
         if let Some(constant) = value.constant {
             self.take_back(mark);
             return self.constant(unary(operator, constant), integer, span);

@@ -2,7 +2,6 @@
 
 use super::{Compiled, Compiler, MOST_EXPANSIONS, Operand, consequence, problem, shortened};
 use crate::ast::{Expression, ProgramShape, Scope, Shape};
-use crate::check::Kind;
 use crate::error::Span;
 use crate::form::{Fact, Step};
 use crate::names::nearest;
@@ -27,19 +26,8 @@ impl Compiler<'_> {
         if let Some(operand) = self.known(name, span)? {
             return Ok(operand);
         }
-        if let Some(word) = self.scope.variables.iter().find(|one| one.name == name) {
-            let of = match word.kind {
-                Kind::Integer => Type::Integer(Integer::I64),
-                Kind::String => Type::String,
-            };
-            return self.fact(Fact::Word(word.fact, word.name, of), of, None, span);
-        }
-        if let Some((_, value)) = self.scope.constants.iter().find(|(one, _)| *one == name) {
-            let integer = match i32::try_from(*value) {
-                Ok(_) => Integer::INT,
-                Err(_) => Integer::I64,
-            };
-            return self.constant(value.cast_unsigned(), integer, span);
+        if let Some(word) = self.word(name, span)? {
+            return Ok(word);
         }
         self.unknown(name, span)
     }

@@ -15,9 +15,21 @@ impl Compiler<'_> {
         right: &Expression,
         span: &Span,
     ) -> Compiled<Operand> {
+        if self.is_condition()
+            && operator.compares()
+            && let Some(matches) = self.matching(operator, [left, right])?
+        {
+            return Ok(matches);
+        }
         let mark = self.mark();
-        let one = self.value(left)?;
-        let other = self.value(right)?;
+        // A condition changes nothing, and its deeper side needs more registers.
+        let (one, other) = match self.is_condition() && right.depth > left.depth {
+            true => {
+                let other = self.value(right);
+                (self.value(left)?, other?)
+            }
+            false => (self.value(left)?, self.value(right)?),
+        };
         let sides = [(one, &left.span), (other, &right.span)];
         self.operate(operator, sides, mark, span)
     }
@@ -35,7 +47,7 @@ impl Compiler<'_> {
             return self.comparison(operator, sides, mark, span);
         }
         if operator == Binary::Xor {
-            return self.exclusive(sides, span);
+            return self.exclusive(sides, mark, span);
         }
         let pointer = [left.of, right.of].into_iter().find(|of| matches!(of, Type::Pointer(..)));
         if let Some(pointer) = pointer {
@@ -118,7 +130,20 @@ impl Compiler<'_> {
     }
 
     /// `^^`: whether the truths differ.
-    fn exclusive(&mut self, sides: [(Operand, &Span); 2], span: &Span) -> Compiled<Operand> {
+    fn exclusive(
+        &mut self,
+        sides: [(Operand, &Span); 2],
+        mark: usize,
+        span: &Span,
+    ) -> Compiled<Operand> {
+        if let [
+            (Operand { constant: Some(one), .. }, _),
+            (Operand { constant: Some(other), .. }, _),
+        ] = sides
+        {
+            self.take_back(mark);
+            return self.constant(u64::from((one != 0) != (other != 0)), Integer::INT, span);
+        }
         let mut truths = [0; 2];
         for ((value, at), truth) in sides.into_iter().zip(&mut truths) {
             self.scalar(&value, at)?;

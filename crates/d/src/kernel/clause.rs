@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::registers::{Home, Slots};
+use super::values::FACTS;
 use super::{Emitted, Functions, KernelError, KeyPart, Places, layout, parts};
 use crate::assembler::{Code, Label, code};
 use crate::ast::Unary;
@@ -33,13 +34,14 @@ impl<'f> Emitter<'f> {
     pub(super) fn new(
         form: &'f Form,
         number: usize,
-        clause: &'f Clause,
+        home: Home,
         places: &'f Places,
         literals: &'f [usize],
         functions: Functions<'f>,
         parts: &[Vec<KeyPart>],
     ) -> Result<Self, KernelError> {
-        let slots = Slots::of(form, clause, Home::Machine)?;
+        let clause = &form.clauses[number];
+        let slots = Slots::of(form, clause, home)?;
         let none = Label::default();
         let (labels, at) = (Vec::new(), 0);
         Ok(Self {
@@ -66,8 +68,15 @@ impl<'f> Emitter<'f> {
         self.labels = (0..=self.clause.steps.len()).map(|_| code.label()).collect();
         (self.failed, self.full) = (code.label(), code.label());
         super::bounded("bytes of a clause's records", self.event_bytes(), layout::EVENT_MOST)?;
-        if !self.places.keeps_strings {
-            code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
+        match self.slots.home {
+            // The verifier has a pointer that is passed to a function be checked.
+            Home::Registers { .. } => {
+                code.jump(code::JEQ, FACTS, 0, self.labels[self.clause.steps.len()]);
+            }
+            Home::Machine if self.places.keeps_strings => {}
+            Home::Machine => {
+                code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
+            }
         }
         let mut steps = self.clause.steps.iter().enumerate().peekable();
         while let Some((at, step)) = steps.next() {
@@ -90,7 +99,10 @@ impl<'f> Emitter<'f> {
         code.place(self.labels[self.clause.steps.len()]);
         Self::end(code, layout::outcome::DONE);
         code.place(self.failed);
-        Self::end(code, layout::outcome::FAULT);
+        match self.slots.home {
+            Home::Machine => Self::end(code, layout::outcome::FAULT),
+            Home::Registers { .. } => Self::end(code, layout::outcome::DIVIDED_BY_ZERO),
+        }
         code.place(self.full);
         Self::end(code, layout::outcome::FULL);
         Ok(())
@@ -202,6 +214,10 @@ impl<'f> Emitter<'f> {
             }
             Step::Aggregate { aggregation, keys, value, times } => {
                 self.aggregate(code, *aggregation, keys, [*value, *times], emitted)?;
+            }
+            // The end of a condition that holds.
+            Step::Record { .. } if self.slots.home != Home::Machine => {
+                Self::end(code, layout::outcome::HOLDS);
             }
             Step::Record { record, values } => self.record(code, *record, values)?,
         }

@@ -5,7 +5,7 @@ use super::registers::Home;
 use super::{KernelError, layout};
 use crate::assembler::{Code, Label, SCRATCH, code};
 use crate::ast::{Binary, Unary};
-use crate::form::{Register, Step};
+use crate::form::{Fact, Register, Step};
 use crate::types::Integer;
 
 /// Cuts a register to an integer's size, and extends it by its sign.
@@ -125,6 +125,13 @@ impl Emitter<'_> {
     ) -> Result<bool, KernelError> {
         let [one, other] = self.slots.home.sides();
         match step {
+            // The bit becomes that of the sign.
+            Step::Fact { to: at, fact: Fact::Matches(bit, holds), .. } => {
+                let word = self.target(*at);
+                self.matches(code, word);
+                code.operate_on(code::LSH, word, 63 - i32::from(*bit));
+                code.jump(if is == *holds { code::JSLT } else { code::JSGE }, word, 0, to);
+            }
             Step::Unary { operator: Unary::Not, from, .. } => {
                 let from = self.read(code, one, *from);
                 code.jump(if is { code::JEQ } else { code::JNE }, from, 0, to);

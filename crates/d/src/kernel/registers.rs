@@ -82,6 +82,7 @@ pub(super) fn fact_type(fact: &Fact) -> Type {
         Fact::Argument(_) => Type::Integer(crate::types::Integer::I64),
         Fact::Typed(_, of) | Fact::Word(_, _, of) => *of,
         Fact::Member(_, member) => member.of,
+        Fact::Matches(..) => Type::INT,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::clause::Emitter;
 use super::layout::{self, fact};
+use super::registers::Home;
 use super::{Emitted, KernelError};
 use crate::assembler::{Code, code};
 use crate::form::{Fact, Register};
@@ -9,6 +10,9 @@ use crate::program::Holder;
 use crate::types::Type;
 
 const MACHINE: u8 = layout::MACHINE;
+
+/// The register that has the facts of a condition.
+pub(super) const FACTS: u8 = 1;
 
 pub(super) fn slot_at(slot: usize) -> i16 {
     layout::SLOT + (slot * 8) as i16
@@ -105,7 +109,26 @@ impl Emitter<'_> {
             Fact::Argument(number) | Fact::Typed(number, _) => {
                 return Err(self.unsupported(format!("args[{number}]")));
             }
-            Fact::Word(_, name, _) => return Err(self.unsupported(*name)),
+            Fact::Word(number, name, _) => {
+                let Home::Registers { .. } = self.slots.home else {
+                    return Err(self.unsupported(*name));
+                };
+                let target = self.target(to);
+                self.word(code, target, *number);
+                self.keep(code, target, to);
+                return Ok(());
+            }
+            Fact::Matches(bit, is) => {
+                let target = self.target(to);
+                self.matches(code, target);
+                code.operate_on(code::RSH, target, i32::from(*bit));
+                code.operate_on(code::AND, target, 1);
+                if !is {
+                    code.operate_on(code::XOR, target, 1);
+                }
+                self.keep(code, target, to);
+                return Ok(());
+            }
         };
         let known = fact::NAMES.iter().find(|(known, _)| *known == name);
         let (_, number) = known.ok_or_else(|| self.unsupported(name))?;
@@ -130,6 +153,18 @@ impl Emitter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A word of a condition's facts.
+    fn word(&self, code: &mut Code, to: u8, number: u16) {
+        code.push(code::LOAD, to, FACTS, (number * 8) as i16, 0);
+    }
+
+    /// The word of matches.
+    pub(super) fn matches(&self, code: &mut Code, to: u8) {
+        if let Home::Registers { matches } = self.slots.home {
+            self.word(code, to, matches);
+        }
     }
 
     /// Finds a fact, unless it was found for this firing.

@@ -142,6 +142,8 @@ impl Firing {
                 }
             }
             Fact::Word(_, name, of) => ((*name).to_owned(), *of),
+            // Of conditions, which are not run here.
+            Fact::Matches(..) => return Value::Integer(0),
         };
         let value = self.facts.get(&name).cloned().unwrap_or_else(|| nothing(of));
         match (of, value) {
