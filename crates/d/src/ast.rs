@@ -189,11 +189,6 @@ impl Binary {
         matches!(self.precedence(), 7 | 8)
     }
 
-    /// Whether it is `&&` or `||`, whose left side may settle it.
-    pub(crate) fn is_logical(self) -> bool {
-        matches!(self, Self::And | Self::Or)
-    }
-
     /// As it is written.
     pub fn sign(self) -> &'static str {
         match self {

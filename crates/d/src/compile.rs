@@ -50,8 +50,8 @@ pub fn compile_with_options(
     options: &[(String, Option<String>)],
 ) -> Result<Form, Vec<Problem>> {
     let (tree, mut problems) = parse_program(text, macros);
-    let mut compiler = Compiler::new(scope);
-    compiler.is_incomplete = !problems.is_empty();
+    let is_incomplete = !problems.is_empty();
+    let mut compiler = Compiler { scope, is_incomplete, ..Compiler::default() };
     compiler.options(&tree, options);
     compiler.program(&tree);
     compiler.problems.retain(|problem| !problem.message.is_empty());
@@ -75,7 +75,7 @@ pub(crate) fn compile_predicate(
     scope: Scope<'_>,
     tests: Tests,
 ) -> Result<(Form, Tests), Problem> {
-    let mut compiler = Compiler { tests: Some(tests), ..Compiler::new(scope) };
+    let mut compiler = Compiler { scope, tests: Some(tests), ..Compiler::default() };
     let span = predicate.span.clone();
     let predicate = Some(predicate);
     compiler.clause(&tree::Clause { probes: Vec::new(), predicate, statements: None, span });
@@ -91,6 +91,7 @@ const MOST_STEPS: usize = 1 << 16;
 /// The deepest `inline` within another.
 const MOST_EXPANSIONS: usize = 16;
 
+#[derive(Default)]
 struct Compiler<'a> {
     scope: Scope<'a>,
     /// Of a condition.
@@ -140,23 +141,6 @@ struct Operand {
 type Compiled<T> = Result<T, Problem>;
 
 impl<'a> Compiler<'a> {
-    fn new(scope: Scope<'a>) -> Self {
-        Self {
-            scope,
-            tests: None,
-            form: Form::default(),
-            inlines: Vec::new(),
-            constants: Vec::new(),
-            clause: Clause::default(),
-            landed: 0,
-            steps: 0,
-            expansions: 0,
-            problems: Vec::new(),
-            is_incomplete: false,
-            failed: Vec::new(),
-        }
-    }
-
     fn options(&mut self, tree: &Tree, of_command: &[(String, Option<String>)]) {
         for setting in &tree.options {
             if let Err(problem) = self.form.options.set(setting) {

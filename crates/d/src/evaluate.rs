@@ -28,12 +28,14 @@ pub(crate) fn outcome(clause: &Clause, known: &Known<'_>) -> Option<Outcome> {
     let end = clause.steps.len();
     let mut is_reached = vec![false; end + 1];
     is_reached[0] = true;
-    let mut values = Values(vec![None; usize::from(clause.registers)]);
+    // Of each register whether it was written, and whether its value is known.
+    let mut values: Vec<Option<Option<u64>>> = vec![None; usize::from(clause.registers)];
     let (mut holds, mut is_divided) = (false, false);
     for (at, step) in clause.steps.iter().enumerate() {
         if !is_reached[at] {
             continue;
         }
+        let read = |register: &Register| values[usize::from(*register)].flatten();
         let (to, value) = match step {
             Step::Integer { to, value } => (to, Some(*value)),
             Step::Fact { to, fact: Fact::Word(number, ..), .. } => {
@@ -42,12 +44,12 @@ pub(crate) fn outcome(clause: &Clause, known: &Known<'_>) -> Option<Outcome> {
             Step::Fact { to, fact: Fact::Matches(bit, is), .. } => {
                 (to, (known.matches)(*bit).map(|matches| u64::from(matches == *is)))
             }
-            Step::Move { to, from } => (to, values.of(*from)),
+            Step::Move { to, from } => (to, read(from)),
             Step::Unary { to, operator, from } => {
-                (to, values.of(*from).map(|value| unary(*operator, value)))
+                (to, read(from).map(|value| unary(*operator, value)))
             }
             Step::Binary { to, operator, signed, left, right } => {
-                let sides = values.of(*left).zip(values.of(*right));
+                let sides = read(left).zip(read(right));
                 let value = sides.map(|(one, other)| calculated(*operator, *signed, one, other));
                 match value.transpose() {
                     Ok(value) => (to, value),
@@ -62,7 +64,7 @@ pub(crate) fn outcome(clause: &Clause, known: &Known<'_>) -> Option<Outcome> {
                 continue;
             }
             Step::JumpIf { value, is, to } => {
-                let truth = values.of(*value).map(|value| value != 0);
+                let truth = read(value).map(|value| value != 0);
                 is_reached[*to as usize] |= truth != Some(!is);
                 is_reached[at + 1] |= truth != Some(*is);
                 continue;
@@ -73,7 +75,8 @@ pub(crate) fn outcome(clause: &Clause, known: &Known<'_>) -> Option<Outcome> {
                 continue;
             }
         };
-        values.write(*to, value);
+        let place = &mut values[usize::from(*to)];
+        *place = Some(if place.is_some_and(|other| other != value) { None } else { value });
         is_reached[at + 1] = true;
     }
     match (is_reached[end], holds, is_divided) {
@@ -81,22 +84,5 @@ pub(crate) fn outcome(clause: &Clause, known: &Known<'_>) -> Option<Outcome> {
         (false, true, false) => Some(Outcome::True),
         (false, false, true) => Some(Outcome::DividedByZero),
         _ => None,
-    }
-}
-
-/// The values of registers, of each whether it was written and whether it is known.
-struct Values(Vec<Option<Option<u64>>>);
-
-impl Values {
-    fn of(&self, register: Register) -> Option<u64> {
-        self.0[usize::from(register)].flatten()
-    }
-
-    fn write(&mut self, register: Register, value: Option<u64>) {
-        let place = &mut self.0[usize::from(register)];
-        *place = match place {
-            Some(other) if *other != value => Some(None),
-            _ => Some(value),
-        };
     }
 }

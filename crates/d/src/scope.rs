@@ -45,7 +45,7 @@ impl fmt::Display for Aggregation {
 }
 
 /// The names that a text may use.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Scope<'a> {
     /// The variables.
     pub variables: &'a [Variable],

@@ -51,14 +51,11 @@ impl Compiler<'_> {
 
     /// The value of an expression in a register, which other paths write, too.
     fn into(&mut self, expression: &Expression, to: Register) -> Compiled<Operand> {
-        match &expression.shape {
-            Shape::Binary(operator, ..) if operator.is_logical() => {
-                return self.decided(expression, to);
-            }
-            Shape::Unary(Unary::Not, _) | Shape::Conditional(..) => {
-                return self.decided(expression, to);
-            }
-            _ => {}
+        if let Shape::Unary(Unary::Not, _)
+        | Shape::Binary(Binary::And | Binary::Or, ..)
+        | Shape::Conditional(..) = expression.shape
+        {
+            return self.decided(expression, to);
         }
         let value = self.value(expression)?;
         if !self.redirect(value.register, to) {

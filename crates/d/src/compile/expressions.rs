@@ -2,7 +2,7 @@
 
 use super::{Compiled, Compiler, Operand, problem};
 use crate::arithmetic::unary;
-use crate::ast::{Expression, ProgramShape, Shape, Unary};
+use crate::ast::{Binary, Expression, ProgramShape, Shape, Unary};
 use crate::error::Span;
 use crate::form::Step;
 use crate::types::{Integer, Type};
@@ -22,16 +22,14 @@ impl Compiler<'_> {
             Shape::Name(name) => self.name(name, span),
             Shape::Call(name, arguments) => self.call(name, arguments, span),
             Shape::Program(shape) => self.program_value(shape, span),
-            Shape::Unary(operator, of) if *operator != Unary::Not => {
-                self.unary(*operator, of, span)
-            }
-            Shape::Binary(operator, left, right) if !operator.is_logical() => {
-                self.binary(*operator, left, right, span)
-            }
-            Shape::Unary(..) | Shape::Binary(..) | Shape::Conditional(..) => {
+            Shape::Unary(Unary::Not, _)
+            | Shape::Binary(Binary::And | Binary::Or, ..)
+            | Shape::Conditional(..) => {
                 let to = self.register(span)?;
                 self.decided(expression, to)
             }
+            Shape::Unary(operator, of) => self.unary(*operator, of, span),
+            Shape::Binary(operator, left, right) => self.binary(*operator, left, right, span),
         }
     }
 

@@ -21,8 +21,8 @@ const MOST_TESTS: usize = 64;
 /// One side of a comparison.
 enum Side<'e> {
     Number,
-    /// A string variable.
-    String(&'e Variable),
+    /// A string variable: its name, and what it stands for.
+    String(&'static str, u16),
     /// A string as written.
     Text(&'e Text),
 }
@@ -61,7 +61,7 @@ impl<'a> Compiler<'a> {
     pub(super) fn leaf(&mut self, expression: &Expression) -> Compiled<Option<Operand>> {
         let span = &expression.span;
         match (&expression.shape, self.side(expression)) {
-            (_, Side::String(Variable { name, .. })) => {
+            (_, Side::String(name, _)) => {
                 let advice = format!("compare it, as in {name} == \"…\"");
                 problem(span, format!("`{name}` is a string"), advice)
             }
@@ -80,14 +80,11 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn side<'e>(&self, expression: &'e Expression) -> Side<'e>
-    where
-        'a: 'e,
-    {
+    fn side<'e>(&self, expression: &'e Expression) -> Side<'e> {
         match &expression.shape {
             Shape::Text(text) => Side::Text(text),
             Shape::Name(name) => match self.variable(name) {
-                Some(variable) if variable.kind == Kind::String => Side::String(variable),
+                Some(Variable { name, kind: Kind::String, fact, .. }) => Side::String(name, *fact),
                 _ => Side::Number,
             },
             _ => Side::Number,
@@ -152,11 +149,11 @@ impl<'a> Compiler<'a> {
         [left, right]: [&Expression; 2],
     ) -> Compiled<Option<Operand>> {
         let both = left.span.start..right.span.end;
-        let (variable, text, at) = match (self.side(left), self.side(right)) {
+        let (fact, text, at) = match (self.side(left), self.side(right)) {
             (Side::Number, Side::Number) => return Ok(None),
-            (Side::String(variable), Side::Text(text)) => (variable, text, &right.span),
-            (Side::Text(text), Side::String(variable)) => (variable, text, &left.span),
-            (Side::String(_), Side::String(_)) => {
+            (Side::String(_, fact), Side::Text(text)) => (fact, text, &right.span),
+            (Side::Text(text), Side::String(_, fact)) => (fact, text, &left.span),
+            (Side::String(..), Side::String(..)) => {
                 let advice = "one side has to be a text in quotes";
                 return problem(&both, "two variables that are strings", advice);
             }
@@ -169,7 +166,7 @@ impl<'a> Compiler<'a> {
             }
             (side, Side::Number) => {
                 self.value(right).map_err(|problem| match (&side, &right.shape) {
-                    (Side::String(_), Shape::Name(name)) => {
+                    (Side::String(..), Shape::Name(name)) => {
                         Problem { advice: format!("write \"{}\"", shortened(name)), ..problem }
                     }
                     _ => problem,
@@ -181,7 +178,7 @@ impl<'a> Compiler<'a> {
             let message = format!("strings have no `{}`", operator.sign());
             return problem(&both, message, "they are compared by == and !=");
         }
-        let bit = self.test(variable.fact, &text.pattern(), at)?;
+        let bit = self.test(fact, &text.pattern(), at)?;
         let fact = Fact::Matches(bit, operator == Binary::Equal);
         self.fact(fact, Type::INT, None, &both).map(Some)
     }
@@ -208,8 +205,8 @@ impl<'a> Compiler<'a> {
 /// A string, at its place, beside a number.
 fn of_two_kinds<T>(string: Side<'_>, both: &Span, at: &Span) -> Compiled<T> {
     match string {
-        Side::String(variable) => {
-            let advice = format!("`{}` is a string; its text stands in \"", variable.name);
+        Side::String(name, _) => {
+            let advice = format!("`{name}` is a string; its text stands in \"");
             problem(both, "a string and a number", advice)
         }
         _ => {

@@ -42,8 +42,6 @@ impl<'f> Emitter<'f> {
     ) -> Result<Self, KernelError> {
         let clause = &form.clauses[number];
         let slots = Slots::of(form, clause, home)?;
-        let none = Label::default();
-        let (labels, at) = (Vec::new(), 0);
         Ok(Self {
             form,
             number,
@@ -53,10 +51,10 @@ impl<'f> Emitter<'f> {
             literals,
             functions,
             unread: parts::unread(form, clause, parts),
-            at,
-            labels,
-            failed: none,
-            full: none,
+            at: 0,
+            labels: Vec::new(),
+            failed: Label::default(),
+            full: Label::default(),
         })
     }
 
@@ -78,22 +76,22 @@ impl<'f> Emitter<'f> {
                 code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
             }
         }
-        let mut steps = self.clause.steps.iter().enumerate().peekable();
-        while let Some((at, step)) = steps.next() {
+        let mut is_done = false;
+        for (at, step) in self.clause.steps.iter().enumerate() {
             code.place(self.labels[at]);
             self.at = at;
+            if std::mem::take(&mut is_done) {
+                continue;
+            }
             // A value that only the jump behind it needs is not made.
-            let jump = steps.peek().and_then(|(at, jump)| match jump {
-                Step::JumpIf { value, is, to } if self.slots.is_for(*value, *at) => Some((*is, to)),
-                _ => None,
-            });
-            let branches = match jump {
-                Some((is, to)) => self.branch(code, step, is, self.labels[*to as usize])?,
-                None => false,
+            is_done = match self.clause.steps.get(at + 1) {
+                Some(Step::JumpIf { value, is, to }) if self.slots.is_for(*value, at + 1) => {
+                    self.branch(code, step, *is, self.labels[*to as usize])?
+                }
+                _ => false,
             };
-            match branches {
-                true => _ = steps.next(),
-                false => self.step(step, code, emitted)?,
+            if !is_done {
+                self.step(step, code, emitted)?;
             }
         }
         code.place(self.labels[self.clause.steps.len()]);

@@ -41,18 +41,19 @@ impl Emitter<'_> {
         let target = self.target(to);
         let [_, other] = self.slots.home.sides();
         self.value(code, target, left);
-        let short = self.slots.short(right);
         let is_shift = matches!(operator, Binary::ShiftLeft | Binary::ShiftRight);
-        if matches!(operator, Binary::Divide | Binary::Remainder) {
-            self.divide(code, (operator, signed), target, right);
-        } else if let (Some(operation), Some(number)) = (calculation(operator, signed), short) {
-            code.operate_on(operation, target, if is_shift { number & 63 } else { number });
-        } else if let Some(operation) = calculation(operator, signed) {
-            let right = self.read(code, other, right);
-            if is_shift {
-                code.operate_on(code::AND, right, 63);
+        match (calculation(operator, signed), self.slots.short(right)) {
+            (None, _) => self.divide(code, (operator, signed), target, right),
+            (Some(operation), Some(number)) => {
+                code.operate_on(operation, target, if is_shift { number & 63 } else { number });
             }
-            code.operate(operation, target, right);
+            (Some(operation), None) => {
+                let right = self.read(code, other, right);
+                if is_shift {
+                    code.operate_on(code::AND, right, 63);
+                }
+                code.operate(operation, target, right);
+            }
         }
         self.keep(code, target, to);
     }
@@ -67,34 +68,31 @@ impl Emitter<'_> {
         right: Register,
     ) {
         let operation = if operator == Binary::Divide { code::DIV } else { code::MOD };
-        let number = self.slots.short(right).filter(|number| *number > 0);
         let [_, other] = self.slots.home.sides();
-        let right = if number.is_some() { None } else { Some(self.read(code, other, right)) };
-        if let Some(right) = right {
+        let number = self.slots.short(right).filter(|number| *number > 0);
+        if signed {
+            code.operate(code::MOV, SCRATCH, left);
+        }
+        if let Some(number) = number {
+            negate_unless_positive(code, signed, left, left);
+            code.operate_on(operation, left, number);
+        } else {
+            let right = self.read(code, other, right);
             if self.slots.home == Home::Machine {
                 let (fault, which) = (layout::FAULT, layout::DIVIDED_BY_ZERO);
                 self.note_step(code);
                 code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, fault, which);
             }
             code.jump(code::JEQ, right, 0, self.failed);
-        }
-        if signed {
-            code.operate(code::MOV, SCRATCH, left);
-            negate_unless_positive(code, left, left);
-        }
-        if let (true, Some(right)) = (signed, right) {
-            if operator == Binary::Divide {
+            if signed && operator == Binary::Divide {
                 code.operate(code::XOR, SCRATCH, right);
             }
-            negate_unless_positive(code, right, right);
+            for side in [left, right] {
+                negate_unless_positive(code, signed, side, side);
+            }
+            code.operate(operation, left, right);
         }
-        match (right, number) {
-            (Some(right), _) => code.operate(operation, left, right),
-            (None, number) => code.operate_on(operation, left, number.unwrap_or(1)),
-        }
-        if signed {
-            negate_unless_positive(code, SCRATCH, left);
-        }
+        negate_unless_positive(code, signed, SCRATCH, left);
     }
 
     /// The value of a step that is true or false.
@@ -126,9 +124,9 @@ impl Emitter<'_> {
         let [one, other] = self.slots.home.sides();
         match step {
             // The bit becomes that of the sign.
-            Step::Fact { to: at, fact: Fact::Matches(bit, holds), .. } => {
+            Step::Fact { to: at, fact: fact @ Fact::Matches(bit, holds), .. } => {
+                self.word(code, *at, fact);
                 let word = self.target(*at);
-                self.matches(code, word);
                 code.operate_on(code::LSH, word, 63 - i32::from(*bit));
                 code.jump(if is == *holds { code::JSLT } else { code::JSGE }, word, 0, to);
             }
@@ -137,18 +135,13 @@ impl Emitter<'_> {
                 code.jump(if is { code::JEQ } else { code::JNE }, from, 0, to);
             }
             Step::Binary { operator, signed, left, right, .. } if operator.compares() => {
-                let (mut operator, mut left, mut right) = (*operator, *left, *right);
-                if self.slots.short(left).is_some() && self.slots.short(right).is_none() {
-                    (operator, left, right) = (mirrored(operator), right, left);
-                }
-                let jump = comparison(if is { operator } else { contrary(operator) }, *signed);
-                let left = self.read(code, one, left);
-                match self.slots.short(right) {
-                    Some(number) => code.jump(jump, left, number, to),
-                    None => {
-                        let right = self.read(code, other, right);
-                        code.jump_by(jump, left, right, to);
-                    }
+                let jump = comparison(*operator, *signed)[usize::from(!is)];
+                let left = self.read(code, one, *left);
+                if let Some(number) = self.slots.short(*right) {
+                    code.jump(jump, left, number, to);
+                } else {
+                    let right = self.read(code, other, *right);
+                    code.jump_by(jump, left, right, to);
                 }
             }
             Step::Compare { operator, left, right, .. } => {
@@ -157,9 +150,7 @@ impl Emitter<'_> {
                 let is_order = !matches!(operator, Binary::Equal | Binary::NotEqual);
                 self.call(code, if is_order { "d_compare" } else { "d_same" })?;
                 // 0, 1 and 2 are less, equal and greater; 0 and 1 different and the same.
-                let same = if is_order { *operator } else { contrary(*operator) };
-                let jump = comparison(if is { same } else { contrary(same) }, false);
-                code.jump(jump, SCRATCH, i32::from(is_order), to);
+                code.jump(comparison(*operator, false)[usize::from(!is)], SCRATCH, 1, to);
             }
             _ => return Ok(false),
         }
@@ -167,14 +158,17 @@ impl Emitter<'_> {
     }
 }
 
-fn negate_unless_positive(code: &mut Code, sign: u8, value: u8) {
+fn negate_unless_positive(code: &mut Code, signed: bool, sign: u8, value: u8) {
+    if !signed {
+        return;
+    }
     let end = code.label();
     code.jump(code::JSGE, sign, 0, end);
     code.operate_on(code::NEG, value, 0);
     code.place(end);
 }
 
-/// What calculates a value of two; of others the compiler makes jumps.
+/// What calculates a value of two, but for divisions; of others the compiler makes jumps.
 fn calculation(operator: Binary, signed: bool) -> Option<u8> {
     Some(match operator {
         Binary::Multiply => code::MUL,
@@ -190,41 +184,18 @@ fn calculation(operator: Binary, signed: bool) -> Option<u8> {
     })
 }
 
-/// The jump for a comparison.
-fn comparison(operator: Binary, signed: bool) -> u8 {
+/// The jumps where a comparison holds, and where it does not.
+fn comparison(operator: Binary, signed: bool) -> [u8; 2] {
     match (operator, signed) {
-        (Binary::Less, true) => code::JSLT,
-        (Binary::LessOrEqual, true) => code::JSLE,
-        (Binary::Greater, true) => code::JSGT,
-        (Binary::GreaterOrEqual, true) => code::JSGE,
-        (Binary::Less, false) => code::JLT,
-        (Binary::LessOrEqual, false) => code::JLE,
-        (Binary::Greater, false) => code::JGT,
-        (Binary::GreaterOrEqual, false) => code::JGE,
-        (Binary::Equal, _) => code::JEQ,
-        _ => code::JNE,
-    }
-}
-
-/// The comparison that holds where this one does not.
-fn contrary(operator: Binary) -> Binary {
-    match operator {
-        Binary::Less => Binary::GreaterOrEqual,
-        Binary::LessOrEqual => Binary::Greater,
-        Binary::Greater => Binary::LessOrEqual,
-        Binary::GreaterOrEqual => Binary::Less,
-        Binary::Equal => Binary::NotEqual,
-        _ => Binary::Equal,
-    }
-}
-
-/// The same comparison with its sides exchanged.
-fn mirrored(operator: Binary) -> Binary {
-    match operator {
-        Binary::Less => Binary::Greater,
-        Binary::LessOrEqual => Binary::GreaterOrEqual,
-        Binary::Greater => Binary::Less,
-        Binary::GreaterOrEqual => Binary::LessOrEqual,
-        other => other,
+        (Binary::Less, true) => [code::JSLT, code::JSGE],
+        (Binary::LessOrEqual, true) => [code::JSLE, code::JSGT],
+        (Binary::Greater, true) => [code::JSGT, code::JSLE],
+        (Binary::GreaterOrEqual, true) => [code::JSGE, code::JSLT],
+        (Binary::Less, false) => [code::JLT, code::JGE],
+        (Binary::LessOrEqual, false) => [code::JLE, code::JGT],
+        (Binary::Greater, false) => [code::JGT, code::JLE],
+        (Binary::GreaterOrEqual, false) => [code::JGE, code::JLT],
+        (Binary::Equal, _) => [code::JEQ, code::JNE],
+        _ => [code::JNE, code::JEQ],
     }
 }

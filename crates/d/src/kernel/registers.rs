@@ -24,31 +24,29 @@ pub(super) enum Home {
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) home: Home,
-    slots: HashMap<Register, usize>,
-    constants: HashMap<Register, u64>,
-    strings: HashMap<Register, bool>,
-    /// Of a register that one step writes and one reads, the one that reads it.
-    readers: HashMap<Register, usize>,
+    lives: HashMap<Register, Life>,
 }
 
-/// The steps that need a register.
+/// What the steps do with a register.
 #[derive(Debug, Default)]
 struct Life {
     first: usize,
     last: usize,
     writes: usize,
     reads: usize,
-    /// As the only step that writes it has it.
+    is_string: bool,
+    /// As the only step that writes it has it: such a register has no slot.
     value: Option<u64>,
     /// The last step may write its own value over it.
     is_overwritten: bool,
+    slot: Option<usize>,
 }
 
 /// What a step writes, and whether it is a string.
 pub(super) fn written(
     form: &Form,
     step: &Step,
-    strings: &HashMap<Register, bool>,
+    has_string: &dyn Fn(Register) -> bool,
 ) -> Option<(Register, bool)> {
     let is_string = |of: Type| of == Type::String;
     Some(match step {
@@ -61,7 +59,7 @@ pub(super) fn written(
         // A stack is handled as a string is.
         Step::Stack { to, .. } | Step::Text { to, .. } | Step::ReadText { to, .. } => (*to, true),
         Step::Fact { to, fact, .. } => (*to, is_string(fact_type(fact))),
-        Step::Move { to, from } => (*to, strings.get(from).copied().unwrap_or(false)),
+        Step::Move { to, from } => (*to, has_string(*from)),
         Step::Load { to, variable, .. } => {
             (*to, is_string(form.variables[usize::from(*variable)].of))
         }
@@ -125,7 +123,6 @@ fn overwritten(step: &Step) -> Option<Register> {
 
 impl Slots {
     pub(super) fn of(form: &Form, clause: &Clause, home: Home) -> Result<Self, KernelError> {
-        let mut strings = HashMap::new();
         let mut lives: HashMap<Register, Life> = HashMap::new();
         for (at, step) in clause.steps.iter().enumerate() {
             for register in read(step) {
@@ -134,57 +131,67 @@ impl Slots {
                 (life.last, life.reads) = (at, life.reads + 1);
                 life.is_overwritten = overwritten(step) == Some(register);
             }
-            if let Some((to, is_string)) = written(form, step, &strings) {
-                *strings.entry(to).or_insert(false) |= is_string;
-                let life = lives.entry(to).or_insert(Life { first: at, ..Life::default() });
-                (life.last, life.writes) = (at, life.writes + 1);
-                life.is_overwritten = false;
-                life.value = match step {
-                    Step::Integer { value, .. } if life.writes == 1 => Some(*value),
-                    _ => None,
-                };
-            }
+            let has_string = |from| lives.get(&from).is_some_and(|life| life.is_string);
+            let Some((to, is_string)) = written(form, step, &has_string) else { continue };
+            let life = lives.entry(to).or_insert(Life { first: at, ..Life::default() });
+            (life.last, life.writes) = (at, life.writes + 1);
+            life.is_string |= is_string;
+            life.is_overwritten = false;
+            life.value = match step {
+                Step::Integer { value, .. } if life.writes == 1 => Some(*value),
+                _ => None,
+            };
         }
-        let constants = lives.iter().filter_map(|(register, life)| Some((*register, life.value?)));
-        let constants = constants.collect();
-        let once = lives.iter().filter(|(_, life)| (life.writes, life.reads) == (1, 1));
-        let readers = once.map(|(register, life)| (*register, life.last)).collect();
-        let slots = allotted(lives, &strings, home.slots(), clause.registers)?;
-        Ok(Self { home, slots, constants, strings, readers })
+        let mut all: Vec<_> = lives.iter_mut().filter(|(_, life)| life.value.is_none()).collect();
+        all.sort_unstable_by_key(|(register, life)| (life.first, life.last, **register));
+        let most = home.slots();
+        let mut free_from = vec![0; most];
+        for (_, life) in all {
+            let size = 1 + usize::from(life.is_string);
+            let is_free = |part: &[usize]| part.iter().all(|one| *one <= life.first);
+            let Some(at) = free_from.windows(size).position(is_free) else {
+                let has = usize::from(clause.registers);
+                return Err(KernelError::TooLarge { of: "values at a time", has, most });
+            };
+            free_from[at..at + size].fill(life.last + usize::from(!life.is_overwritten));
+            life.slot = Some(at);
+        }
+        Ok(Self { home, lives })
     }
 
     /// The slot of a register, the first of a string's.
     pub(super) fn slot(&self, register: Register) -> usize {
-        // One without a span is never read.
-        self.slots.get(&register).copied().unwrap_or(layout::SLOTS - 2)
+        // One that no step writes or reads is never asked for.
+        self.lives.get(&register).and_then(|life| life.slot).unwrap_or(layout::SLOTS - 2)
     }
 
     /// The register of BPF that a register is.
     pub(super) fn own(&self, register: Register) -> Option<u8> {
         match self.home {
             Home::Machine => None,
-            Home::Registers { .. } => self.slots.get(&register).map(|slot| FIRST + *slot as u8),
+            Home::Registers { .. } => Some(FIRST + self.lives.get(&register)?.slot? as u8),
         }
     }
 
     /// Whether a register has a string.
     pub(super) fn is_string(&self, register: Register) -> bool {
-        self.strings.get(&register).copied().unwrap_or(false)
+        self.lives.get(&register).is_some_and(|life| life.is_string)
     }
 
     /// The value of a register that has always the same.
     pub(super) fn constant(&self, register: Register) -> Option<u64> {
-        self.constants.get(&register).copied()
+        self.lives.get(&register)?.value
     }
 
     /// The same where an instruction has room for it.
     pub(super) fn short(&self, register: Register) -> Option<i32> {
-        self.constant(register).and_then(|value| i32::try_from(value.cast_signed()).ok())
+        i32::try_from(self.constant(register)?.cast_signed()).ok()
     }
 
     /// Whether a step alone reads what another one alone wrote.
     pub(super) fn is_for(&self, register: Register, step: usize) -> bool {
-        self.readers.get(&register) == Some(&step)
+        let life = self.lives.get(&register);
+        life.is_some_and(|life| (life.writes, life.reads, life.last) == (1, 1, step))
     }
 }
 
@@ -206,28 +213,4 @@ impl Home {
             Self::Registers { .. } => [SCRATCH, 9],
         }
     }
-}
-
-fn allotted(
-    lives: HashMap<Register, Life>,
-    strings: &HashMap<Register, bool>,
-    most: usize,
-    registers: Register,
-) -> Result<HashMap<Register, usize>, KernelError> {
-    let mut all: Vec<_> = lives.into_iter().filter(|(_, life)| life.value.is_none()).collect();
-    all.sort_unstable_by_key(|(register, life)| (life.first, life.last, *register));
-    let mut slots = HashMap::new();
-    let mut free_from = vec![0; most];
-    for (register, life) in all {
-        let size = if strings.get(&register) == Some(&true) { 2 } else { 1 };
-        let found =
-            free_from.windows(size).position(|part| part.iter().all(|one| *one <= life.first));
-        let Some(at) = found else {
-            let has = usize::from(registers);
-            return Err(KernelError::TooLarge { of: "values at a time", has, most });
-        };
-        free_from[at..at + size].fill(life.last + usize::from(!life.is_overwritten));
-        slots.insert(register, at);
-    }
-    Ok(slots)
 }

@@ -7,6 +7,7 @@ use super::{Emitted, KernelError};
 use crate::assembler::{Code, code};
 use crate::form::{Fact, Register};
 use crate::program::Holder;
+use crate::program::variables::same_variable;
 use crate::types::Type;
 
 const MACHINE: u8 = layout::MACHINE;
@@ -109,24 +110,19 @@ impl Emitter<'_> {
             Fact::Argument(number) | Fact::Typed(number, _) => {
                 return Err(self.unsupported(format!("args[{number}]")));
             }
-            Fact::Word(number, name, _) => {
-                let Home::Registers { .. } = self.slots.home else {
-                    return Err(self.unsupported(*name));
-                };
-                let target = self.target(to);
-                self.word(code, target, *number);
-                self.keep(code, target, to);
+            Fact::Word(..) if self.slots.home != Home::Machine => {
+                self.word(code, to, which);
                 return Ok(());
             }
+            Fact::Word(_, name, _) => return Err(self.unsupported(*name)),
             Fact::Matches(bit, is) => {
                 let target = self.target(to);
-                self.matches(code, target);
+                self.word(code, to, which);
                 code.operate_on(code::RSH, target, i32::from(*bit));
                 code.operate_on(code::AND, target, 1);
                 if !is {
                     code.operate_on(code::XOR, target, 1);
                 }
-                self.keep(code, target, to);
                 return Ok(());
             }
         };
@@ -155,16 +151,14 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A word of a condition's facts.
-    fn word(&self, code: &mut Code, to: u8, number: u16) {
-        code.push(code::LOAD, to, FACTS, (number * 8) as i16, 0);
-    }
-
-    /// The word of matches.
-    pub(super) fn matches(&self, code: &mut Code, to: u8) {
-        if let Home::Registers { matches } = self.slots.home {
-            self.word(code, to, matches);
-        }
+    /// The word of a condition's fact.
+    pub(super) fn word(&self, code: &mut Code, to: Register, fact: &Fact) {
+        let word = match (fact, self.slots.home) {
+            (Fact::Word(number, ..), _) => *number,
+            (_, Home::Registers { matches }) => matches,
+            (_, Home::Machine) => return,
+        };
+        code.push(code::LOAD, self.target(to), FACTS, (word * 8) as i16, 0);
     }
 
     /// Finds a fact, unless it was found for this firing.
@@ -182,21 +176,14 @@ impl Emitter<'_> {
     }
 }
 
-/// The variable that a member of the current process, thread or CPU is the same as.
+/// The fact that a member is the same as.
 fn same(holder: Holder, member: &str) -> Option<&'static str> {
     Some(match (holder, member) {
-        (Holder::Psinfo, "pr_pid") => "pid",
-        (Holder::Psinfo, "pr_ppid") => "ppid",
-        (Holder::Psinfo, "pr_uid") => "uid",
-        (Holder::Psinfo, "pr_gid") => "gid",
-        (Holder::Psinfo, "pr_fname") => "execname",
-        (Holder::Lwpsinfo, "pr_lwpid") => "tid",
-        (Holder::Cpuinfo, "cpu_id") => "cpu",
         (Holder::Psinfo, "pr_psargs") => fact::PSARGS,
         (Holder::Argument(_), "pr_pid") => fact::OTHER_PID,
         (Holder::Argument(_), "pr_lwpid") => fact::OTHER_TID,
         (Holder::Argument(_), "pr_fname") => fact::OTHER_NAME,
         (Holder::Argument(_), member) => return fact::of_request(member),
-        _ => return None,
+        _ => return same_variable(holder, member),
     })
 }
