@@ -8,6 +8,7 @@ mod machine;
 mod problems;
 mod programs;
 mod random;
+mod reference;
 
 use crate::{Aggregation, Condition, Kind, Outcome, Problem, Scope, Variable, compile};
 

@@ -58,8 +58,8 @@ impl Emitter<'_> {
         self.keep(code, target, to);
     }
 
-    /// The kernel's division knows no sign: of the values without theirs, and then the sign. What
-    /// reads the right side in place may change it, for nothing else reads it.
+    /// The kernel's division knows no sign: of the values without theirs, and then the sign. A right
+    /// side in a register of its own is changed, which nothing reads any more.
     fn divide(
         &self,
         code: &mut Code,
