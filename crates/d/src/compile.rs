@@ -17,11 +17,11 @@ mod printing;
 mod words;
 
 use crate::ast::{self, Expression, ProgramShape, Shape};
-use crate::condition::Tests;
 use crate::error::{Problem, Span};
 use crate::form::{Action, Clause, Form, Register};
 use crate::lexer::Macros;
 use crate::parser::clauses::{MOST_PROBLEMS, parse_program};
+use crate::pattern::Tests;
 use crate::program::tree::{self, Item, Tree};
 use crate::program::{Holder, ProbePattern};
 use crate::scope::Scope;

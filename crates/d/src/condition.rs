@@ -10,25 +10,8 @@ use crate::error::{Problem, Span};
 use crate::evaluate::{Known, Outcome, outcome};
 use crate::form::{Clause, Fact, Form, Step};
 use crate::parser::parse;
-use crate::pattern::Pattern;
+use crate::pattern::{StringTest, Tests};
 use crate::scope::Scope;
-
-/// A string that the condition compares with a pattern: a bit of the word of matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StringTest {
-    /// Of the string variable.
-    pub fact: u16,
-    /// What it is compared with.
-    pub pattern: Pattern,
-}
-
-/// The string tests of a condition.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tests {
-    pub(crate) all: Vec<StringTest>,
-    /// Where the first string of each of its own stands, which are the last of all.
-    pub(crate) places: Vec<Span>,
-}
 
 /// A checked expression.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -78,13 +78,13 @@ pub mod types;
 
 pub use assembler::Instruction;
 pub use compile::{compile_program, compile_with_options};
-pub use condition::{Condition, StringTest, compile, compile_beside};
+pub use condition::{Condition, compile, compile_beside};
 pub use error::{Problem, Span};
 pub use evaluate::Outcome;
 pub use glob::{Glob, GlobError};
 pub use kernel::EmitError;
 pub use lexer::Macros;
 pub use names::nearest;
-pub use pattern::Pattern;
+pub use pattern::{Pattern, StringTest};
 pub use program::{Holder, KnownVariable, Member, Options, Probe, ProbePattern};
 pub use scope::{Aggregation, Kind, Scope, Variable};

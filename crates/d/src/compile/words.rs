@@ -5,11 +5,10 @@
 
 use super::{Compiled, Compiler, Operand, problem, shortened};
 use crate::ast::{Binary, Expression, Shape, Text};
-use crate::condition::StringTest;
 use crate::error::{Problem, Span};
 use crate::form::Fact;
 use crate::names::nearest;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, StringTest};
 use crate::scope::{Aggregation, Kind, Variable};
 use crate::types::{Integer, Type};
 
