@@ -38,7 +38,6 @@ pub(crate) mod code {
     pub(crate) const JSLE: u8 = 0xd0;
 
     pub(crate) const ALU: u8 = 0x07;
-    pub(crate) const ALU_32: u8 = 0x04;
     pub(crate) const JUMP: u8 = 0x05;
     pub(crate) const BY_REGISTER: u8 = 0x08;
     pub(crate) const EXIT: u8 = 0x95;
@@ -127,12 +126,12 @@ impl Code {
         if let Ok(short) = i32::try_from(number) {
             return self.operate_on(code::MOV, to, short);
         }
-        self.operate_on(code::MOV, to, (number >> 32) as i32);
+        // The lower half is added with its sign.
+        let low = number as i32;
+        self.operate_on(code::MOV, to, (number.wrapping_sub(i64::from(low)) >> 32) as i32);
         self.operate_on(code::LSH, to, 32);
-        if number as u32 != 0 {
-            let half = number as u32 as i32;
-            self.push(code::MOV | code::ALU_32, SCRATCH, 0, 0, half);
-            self.operate(code::OR, to, SCRATCH);
+        if low != 0 {
+            self.operate_on(code::ADD, to, low);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod actions;
 mod aggregations;
+mod branches;
 mod calls;
 mod code;
 mod declarations;
@@ -13,15 +14,17 @@ mod names;
 mod operators;
 mod places;
 mod printing;
+mod words;
 
 use crate::ast::{self, Expression, ProgramShape, Shape};
-use crate::check::Scope;
 use crate::error::{Problem, Span};
-use crate::form::{Action, Clause, Form, Register, Step};
+use crate::form::{Action, Clause, Form, Register};
 use crate::lexer::Macros;
 use crate::parser::clauses::{MOST_PROBLEMS, parse_program};
+use crate::pattern::Tests;
 use crate::program::tree::{self, Item, Tree};
 use crate::program::{Holder, ProbePattern};
+use crate::scope::Scope;
 use crate::types::{Integer, Type};
 
 /// Reads a program and checks it. The words of `scope` are variables besides D's own.
@@ -47,18 +50,8 @@ pub fn compile_with_options(
     options: &[(String, Option<String>)],
 ) -> Result<Form, Vec<Problem>> {
     let (tree, mut problems) = parse_program(text, macros);
-    let mut compiler = Compiler {
-        scope,
-        form: Form::default(),
-        inlines: Vec::new(),
-        constants: Vec::new(),
-        clause: Clause::default(),
-        steps: 0,
-        expansions: 0,
-        problems: Vec::new(),
-        is_incomplete: !problems.is_empty(),
-        failed: Vec::new(),
-    };
+    let is_incomplete = !problems.is_empty();
+    let mut compiler = Compiler { scope, is_incomplete, ..Compiler::default() };
     compiler.options(&tree, options);
     compiler.program(&tree);
     compiler.problems.retain(|problem| !problem.message.is_empty());
@@ -75,19 +68,41 @@ pub fn compile_with_options(
     Err(problems)
 }
 
+/// A condition's text as the predicate of a form's only clause, which has the default action: a
+/// record. The tests begin with those that there are already.
+pub(crate) fn compile_predicate(
+    predicate: Expression,
+    scope: Scope<'_>,
+    tests: Tests,
+) -> Result<(Form, Tests), Problem> {
+    let mut compiler = Compiler { scope, tests: Some(tests), ..Compiler::default() };
+    let span = predicate.span.clone();
+    let predicate = Some(predicate);
+    compiler.clause(&tree::Clause { probes: Vec::new(), predicate, statements: None, span });
+    match compiler.problems.into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok((compiler.form, compiler.tests.unwrap_or_default())),
+    }
+}
+
 /// The most steps of a program.
 const MOST_STEPS: usize = 1 << 16;
 
 /// The deepest `inline` within another.
 const MOST_EXPANSIONS: usize = 16;
 
+#[derive(Default)]
 struct Compiler<'a> {
     scope: Scope<'a>,
+    /// Of a condition.
+    tests: Option<Tests>,
     form: Form,
     inlines: Vec<Inline<'a>>,
     constants: Vec<(String, Constant)>,
     /// The one that is compiled.
     clause: Clause,
+    /// The step of it where jumps last met.
+    landed: usize,
     /// Of the program so far.
     steps: usize,
     /// How many inlines the expression is in.
@@ -117,6 +132,8 @@ struct Operand {
     register: Register,
     of: Type,
     constant: Option<u64>,
+    /// Whether it is within its type; what is calculated may be larger.
+    is_exact: bool,
     /// Of a structure: what holds its members, and the descriptor of `fds[]`.
     holder: Option<(Holder, Option<Register>)>,
 }
@@ -158,7 +175,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn clause(&mut self, clause: &'a tree::Clause) {
+    fn clause(&mut self, clause: &tree::Clause) {
         let mut probes = Vec::new();
         for (text, span) in &clause.probes {
             match ProbePattern::read(text, span) {
@@ -167,12 +184,11 @@ impl<'a> Compiler<'a> {
             }
         }
         self.clause = Clause { probes, ..Clause::default() };
-        let mut ends = None;
+        // Where the predicate does not hold.
+        let mut ends = Vec::new();
         if let Some(predicate) = &clause.predicate {
-            match self.predicate(predicate) {
-                Ok(jump) => ends = Some(jump),
-                Err(problem) => self.problems.push(problem),
-            }
+            let branch = self.branch(predicate, false, &mut ends);
+            self.problems.extend(branch.err());
         }
         for statement in clause.statements.iter().flatten() {
             let steps = self.clause.steps.len();
@@ -190,18 +206,8 @@ impl<'a> Compiler<'a> {
             let event = self.record(Action::Event, Vec::new(), Vec::new(), &clause.span);
             self.problems.extend(event.err());
         }
-        if let Some(jump) = ends {
-            self.land(jump);
-        }
+        self.land_all(ends);
         self.form.clauses.push(std::mem::take(&mut self.clause));
-    }
-
-    /// A jump to the clause's end where the predicate does not hold.
-    fn predicate(&mut self, predicate: &Expression) -> Compiled<usize> {
-        let value = self.value(predicate)?;
-        self.scalar(&value, &predicate.span)?;
-        let at = predicate.span.clone();
-        self.push(Step::JumpIf { value: value.register, is: false, to: 0 }, at)
     }
 
     fn statement(&mut self, statement: &Expression) -> Compiled<()> {

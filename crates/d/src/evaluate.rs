@@ -1,8 +1,10 @@
-//! The value of a condition, where all facts are known or only some.
+//! What comes of a condition, where all facts are known or only some.
+//!
+//! Jumps go forward only, so one pass over the steps follows all paths that are not ruled out. A
+//! register that two of them write differently is not known where they meet.
 
-use crate::arithmetic::{DividedByZero, calculated, unary};
-use crate::ast::Binary;
-use crate::check::Node;
+use crate::arithmetic::{calculated, unary};
+use crate::form::{Clause, Fact, Register, Step};
 
 /// What comes of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,78 +17,72 @@ pub enum Outcome {
     DividedByZero,
 }
 
-impl Outcome {
-    pub(crate) fn from_integer(value: i64) -> Self {
-        if value == 0 { Self::False } else { Self::True }
-    }
-}
-
 /// What is known.
 pub(crate) struct Known<'a> {
     pub(crate) fact: &'a dyn Fn(u16) -> Option<i64>,
     pub(crate) matches: &'a dyn Fn(u8) -> Option<bool>,
 }
 
-impl Default for Known<'_> {
-    fn default() -> Self {
-        Self { fact: &|_| None, matches: &|_| None }
-    }
-}
-
-/// The value, `None` where it depends on what is not known.
-type Value = Result<Option<i64>, DividedByZero>;
-
-impl Node {
-    pub(crate) fn evaluated(&self, known: &Known<'_>) -> Value {
-        match self {
-            Self::Constant(value) => Ok(Some(*value)),
-            Self::Fact(fact) => Ok((known.fact)(*fact)),
-            Self::Matches(bit) => Ok((known.matches)(*bit).map(i64::from)),
-            Self::Unary(operator, of) => Ok(of
-                .evaluated(known)?
-                .map(|value| unary(*operator, value.cast_unsigned()).cast_signed())),
-            Self::Binary(Binary::And, left, right) => settle(left, right, false, known),
-            Self::Binary(Binary::Or, left, right) => settle(left, right, true, known),
-            Self::Binary(operator, left, right) => {
-                match (left.evaluated(known)?, right.evaluated(known)?) {
-                    (Some(left), Some(right)) => binary(*operator, left, right).map(Some),
-                    _ => Ok(None),
+/// The outcome that all paths have; `None` where it depends on what is not known.
+pub(crate) fn outcome(clause: &Clause, known: &Known<'_>) -> Option<Outcome> {
+    let end = clause.steps.len();
+    let mut is_reached = vec![false; end + 1];
+    is_reached[0] = true;
+    // Of each register whether it was written, and whether its value is known.
+    let mut values: Vec<Option<Option<u64>>> = vec![None; usize::from(clause.registers)];
+    let (mut holds, mut is_divided) = (false, false);
+    for (at, step) in clause.steps.iter().enumerate() {
+        if !is_reached[at] {
+            continue;
+        }
+        let read = |register: &Register| values[usize::from(*register)].flatten();
+        let (to, value) = match step {
+            Step::Integer { to, value } => (to, Some(*value)),
+            Step::Fact { to, fact: Fact::Word(number, ..), .. } => {
+                (to, (known.fact)(*number).map(i64::cast_unsigned))
+            }
+            Step::Fact { to, fact: Fact::Matches(bit, is), .. } => {
+                (to, (known.matches)(*bit).map(|matches| u64::from(matches == *is)))
+            }
+            Step::Move { to, from } => (to, read(from)),
+            Step::Unary { to, operator, from } => {
+                (to, read(from).map(|value| unary(*operator, value)))
+            }
+            Step::Binary { to, operator, signed, left, right } => {
+                let sides = read(left).zip(read(right));
+                let value = sides.map(|(one, other)| calculated(*operator, *signed, one, other));
+                match value.transpose() {
+                    Ok(value) => (to, value),
+                    Err(_) => {
+                        is_divided = true;
+                        continue;
+                    }
                 }
             }
-            Self::Conditional(condition, first, second) => match condition.evaluated(known)? {
-                Some(0) => second.evaluated(known),
-                Some(_) => first.evaluated(known),
-                None => {
-                    // An error in a branch that may not be taken is none yet.
-                    let [first, second] =
-                        [first, second].map(|branch| branch.evaluated(known).ok().flatten());
-                    Ok(first.filter(|_| first == second))
-                }
-            },
-        }
+            Step::Jump { to } => {
+                is_reached[*to as usize] = true;
+                continue;
+            }
+            Step::JumpIf { value, is, to } => {
+                let truth = read(value).map(|value| value != 0);
+                is_reached[*to as usize] |= truth != Some(!is);
+                is_reached[at + 1] |= truth != Some(*is);
+                continue;
+            }
+            // The last one. A condition has no others.
+            _ => {
+                holds = true;
+                continue;
+            }
+        };
+        let place = &mut values[usize::from(*to)];
+        *place = Some(if place.is_some_and(|other| other != value) { None } else { value });
+        is_reached[at + 1] = true;
     }
-}
-
-/// `&&`, which false settles, and `||`, which truth does.
-fn settle(left: &Node, right: &Node, settled_by: bool, known: &Known<'_>) -> Value {
-    let left = left.evaluated(known)?.map(|value| value != 0);
-    if left == Some(settled_by) {
-        return Ok(Some(i64::from(settled_by)));
+    match (is_reached[end], holds, is_divided) {
+        (true, false, false) => Some(Outcome::False),
+        (false, true, false) => Some(Outcome::True),
+        (false, false, true) => Some(Outcome::DividedByZero),
+        _ => None,
     }
-    let right = match (left, right.evaluated(known)) {
-        // It may never come to this.
-        (None, Err(_)) => None,
-        (_, right) => right?.map(|value| value != 0),
-    };
-    let is_settled = right == Some(settled_by);
-    Ok(match left {
-        _ if is_settled => Some(i64::from(settled_by)),
-        None => None,
-        Some(_) => right.map(i64::from),
-    })
-}
-
-fn binary(operator: Binary, left: i64, right: i64) -> Result<i64, DividedByZero> {
-    let value = calculated(operator, true, left.cast_unsigned(), right.cast_unsigned())?;
-    Ok(value.cast_signed())
 }

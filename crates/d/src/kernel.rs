@@ -8,6 +8,7 @@
 
 mod calls;
 mod clause;
+mod condition;
 mod files;
 mod keys;
 pub mod layout;
@@ -23,7 +24,9 @@ use crate::error::Span;
 use crate::form::{Form, VariableScope};
 use crate::types::Type;
 use clause::Emitter;
+pub use condition::EmitError;
 pub use parts::KeyPart;
+use registers::Home;
 
 /// Where the functions are that emitted instructions call: numbers of instructions in a section.
 #[derive(Clone, Copy)]
@@ -115,11 +118,12 @@ impl Form {
         code.operate(code::MOV, layout::MACHINE, 1);
         code.push(code::LOAD_32, 2, layout::MACHINE, layout::CLAUSE, 0);
         dispatch(&mut code, &labels, 0, none);
-        for (number, clause) in self.clauses.iter().enumerate() {
-            code.place(labels[number]);
+        for (number, label) in labels.iter().enumerate() {
+            code.place(*label);
             let before = code.length();
             let parts = &emitted.parts;
-            let emitter = Emitter::new(self, number, clause, &places, &starts, functions, parts)?;
+            let emitter =
+                Emitter::new(self, number, Home::Machine, &places, &starts, functions, parts)?;
             emitter.emit(&mut code, &mut emitted)?;
             emitted.clauses.push(code.length() - before);
         }

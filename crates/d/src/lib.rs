@@ -1,15 +1,15 @@
 //! The D language, as DTrace has it: conditions of one expression, and programs.
 //!
-//! [`compile()`] reads a condition, checks its types against the variables that the caller has, and makes
-//! a [`Condition`]. That is evaluated here ([`Condition::evaluate`]) or by the kernel
-//! ([`Condition::emit`]): both read the same array of facts, and do the same with it.
-//! [`compile_program`] reads a program and makes a [`form::Form`], which [`machine::Machine`] runs and
-//! [`output::Printer`] prints; [`script`] has both do so over scripted firings. [`kernel`] makes BPF
-//! instructions of the same form; whoever loads them is another [`engine::Engine`]. Nothing here attaches
-//! to a kernel. The crate knows no observer and no call; the facts are its caller's.
+//! [`compile_program`] reads a program, checks its types and makes a [`form::Form`], which
+//! [`machine::Machine`] runs and [`output::Printer`] prints; [`script`] has both do so over scripted
+//! firings. [`kernel`] makes BPF instructions of the same form; whoever loads them is another
+//! [`engine::Engine`]. [`compile()`] makes a [`Condition`] in the same way: a form of one predicate, whose
+//! names are the variables of its caller. That is evaluated here ([`Condition::evaluate`]), as far as its
+//! facts are known, or by the kernel ([`Condition::emit`]). Nothing here attaches to a kernel. The crate
+//! knows no observer and no call; the facts are its caller's.
 //!
-//! Conditions and programs share the lexer, the parser, the arithmetic and the problems. Each has its
-//! own checker, for a condition compares strings with patterns, and has no variables of its own.
+//! A condition differs from a program's predicate in three: a string is compared with a pattern, all
+//! integers have the same type, and values are in registers of BPF in place of a machine's memory.
 //!
 //! # Conditions
 //!
@@ -54,9 +54,8 @@
 mod arithmetic;
 mod assembler;
 mod ast;
-mod check;
 mod compile;
-mod emit;
+mod condition;
 pub mod engine;
 mod error;
 mod evaluate;
@@ -71,21 +70,21 @@ pub mod output;
 mod parser;
 mod pattern;
 mod program;
+mod scope;
 pub mod script;
 #[cfg(test)]
 mod tests;
 pub mod types;
 
 pub use assembler::Instruction;
-pub use check::{
-    Aggregation, Condition, Kind, Scope, StringTest, Variable, compile, compile_beside,
-};
 pub use compile::{compile_program, compile_with_options};
-pub use emit::EmitError;
+pub use condition::{Condition, compile, compile_beside};
 pub use error::{Problem, Span};
 pub use evaluate::Outcome;
 pub use glob::{Glob, GlobError};
+pub use kernel::EmitError;
 pub use lexer::Macros;
 pub use names::nearest;
-pub use pattern::Pattern;
+pub use pattern::{Pattern, StringTest};
 pub use program::{Holder, KnownVariable, Member, Options, Probe, ProbePattern};
+pub use scope::{Aggregation, Kind, Scope, Variable};

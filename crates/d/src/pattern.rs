@@ -1,5 +1,6 @@
 //! What a string is compared with: text, and a pattern behind it.
 
+use crate::error::Span;
 use crate::glob::{Glob, GlobError};
 
 /// A pattern for a whole string, as a shell has them: `*`, `?`, `[a-z]`, and `\` before any of
@@ -51,6 +52,23 @@ impl Pattern {
     pub fn matches(&self, text: &[u8]) -> bool {
         text.strip_prefix(&*self.prefix).is_some_and(|rest| self.rest.matches(rest))
     }
+}
+
+/// A string that a condition compares with a pattern: a bit of the word of matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StringTest {
+    /// Of the string variable.
+    pub fact: u16,
+    /// What it is compared with.
+    pub pattern: Pattern,
+}
+
+/// The string tests of a condition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tests {
+    pub(crate) all: Vec<StringTest>,
+    /// Where the first string of each of its own stands, which are the last of all.
+    pub(crate) places: Vec<Span>,
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 //! instructions do what the evaluator does.
 
 mod generated;
+mod instructions;
 mod language;
 mod machine;
 mod problems;
 mod programs;
 mod random;
+mod reference;
 
 use crate::{Aggregation, Condition, Kind, Outcome, Problem, Scope, Variable, compile};
 

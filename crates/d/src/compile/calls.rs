@@ -1,7 +1,7 @@
 //! Calls of functions in expressions, and values that only records and keys may have.
 
 use super::{Compiled, Compiler, Operand, problem, shortened};
-use crate::ast::{Expression, Shape};
+use crate::ast::{Expression, Scope, Shape};
 use crate::error::Span;
 use crate::form::Step;
 use crate::names::nearest;
@@ -89,12 +89,8 @@ impl Compiler<'_> {
         }
         let to = self.register(span)?;
         let function = signature.function;
-        let of = signature.of;
         self.push(Step::Call { to, function, arguments: registers }, span.clone())?;
-        if function == Function::Copyinto && of == Type::Void {
-            return Ok(Operand::of(to, Type::Void));
-        }
-        Ok(Operand::of(to, of))
+        Ok(Operand::of(to, signature.of))
     }
 
     fn no_function(&self, name: &str, named: &Span, span: &Span) -> Compiled<Operand> {
@@ -122,12 +118,10 @@ impl Compiler<'_> {
         let all = known.chain(ACTIONS).chain(AGGREGATING).chain(["stringof"]);
         let advice = match nearest(name, all) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => match super::names::prefix(crate::ast::Scope::Global) {
-                _ if self.own(crate::ast::Scope::Global, name).is_some() => {
-                    "it is a variable; keys stand between [ and ]".to_owned()
-                }
-                _ => "functions are such as copyinstr(), strlen(), printf() and trace()".to_owned(),
-            },
+            None if self.own(Scope::Global, name).is_some() => {
+                "it is a variable; keys stand between [ and ]".to_owned()
+            }
+            None => "functions are such as copyinstr(), strlen(), printf() and trace()".to_owned(),
         };
         problem(named, format!("unknown function `{}`", shortened(name)), advice)
     }

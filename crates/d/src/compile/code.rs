@@ -3,7 +3,8 @@
 use super::{Compiled, Compiler, MOST_STEPS, Operand, problem};
 use crate::error::Span;
 use crate::form::{Register, Step};
-use crate::types::{Integer, Type};
+use crate::program::Holder;
+use crate::types::{Integer, Object, Type};
 
 /// How far back the same string, or kind of record, is looked for.
 pub(super) const NEAR: usize = 64;
@@ -42,10 +43,40 @@ impl Compiler<'_> {
 
     /// Lets a jump go to the step that comes next.
     pub(super) fn land(&mut self, jump: usize) {
-        let next = self.clause.steps.len() as u32;
+        self.landed = self.clause.steps.len();
+        let next = self.landed as u32;
         if let Some(Step::Jump { to } | Step::JumpIf { to, .. }) = self.clause.steps.get_mut(jump) {
             *to = next;
         }
+    }
+
+    pub(super) fn land_all(&mut self, jumps: Vec<usize>) {
+        jumps.into_iter().for_each(|jump| self.land(jump));
+    }
+
+    /// Lets the last step write another register in place of the one that it alone writes; whether it
+    /// does. Where paths meet behind it, others write that register, too.
+    pub(super) fn redirect(&mut self, from: Register, other: Register) -> bool {
+        if self.landed == self.mark() {
+            return false;
+        }
+        match self.clause.steps.last_mut() {
+            Some(
+                Step::Integer { to, .. }
+                | Step::Text { to, .. }
+                | Step::Fact { to, .. }
+                | Step::Unary { to, .. }
+                | Step::Binary { to, .. }
+                | Step::Compare { to, .. }
+                | Step::Convert { to, .. }
+                | Step::Read { to, .. }
+                | Step::ReadText { to, .. }
+                | Step::Load { to, .. }
+                | Step::Call { to, .. },
+            ) if *to == from => *to = other,
+            _ => return false,
+        }
+        true
     }
 
     pub(super) fn constant(
@@ -57,7 +88,7 @@ impl Compiler<'_> {
         let to = self.register(at)?;
         self.push(Step::Integer { to, value }, at.clone())?;
         let of = Type::Integer(integer);
-        Ok(Operand { register: to, of, constant: Some(value), holder: None })
+        Ok(Operand { constant: Some(value), ..Operand::of(to, of) })
     }
 
     pub(super) fn text(&mut self, bytes: Vec<u8>, at: &Span) -> Compiled<Operand> {
@@ -95,29 +126,27 @@ impl Compiler<'_> {
         });
         // Calculated values may be larger than their type.
         let is_whole = to.bytes == 8;
-        if is_whole || (fits && self.is_exact(value.register)) {
+        if is_whole || (fits && value.is_exact) {
             return Ok(Operand { of, ..value });
         }
         let register = self.register(at)?;
         self.push(Step::Convert { to: register, from: value.register, integer: to }, at.clone())?;
-        Ok(Operand::of(register, of))
-    }
-
-    /// Whether a register was written by a step whose value always is within its type.
-    fn is_exact(&self, register: Register) -> bool {
-        let writer = self.clause.steps.iter().rev().take(8).find(|step| match step {
-            Step::Fact { to, .. }
-            | Step::Load { to, .. }
-            | Step::Convert { to, .. }
-            | Step::Read { to, .. } => *to == register,
-            _ => false,
-        });
-        writer.is_some()
+        Ok(Operand::exact(register, of))
     }
 }
 
 impl Operand {
     pub(super) fn of(register: Register, of: Type) -> Self {
-        Self { register, of, constant: None, holder: None }
+        Self { register, of, constant: None, is_exact: false, holder: None }
+    }
+
+    /// A value that is within its type as it is.
+    pub(super) fn exact(register: Register, of: Type) -> Self {
+        Self { is_exact: true, ..Self::of(register, of) }
+    }
+
+    /// A structure, by what holds its members.
+    pub(super) fn structure(object: Object, by: Holder, index: Option<Register>) -> Self {
+        Self { holder: Some((by, index)), ..Self::of(0, Type::Object(object)) }
     }
 }

@@ -2,26 +2,34 @@
 
 use super::{Compiled, Compiler, Operand, problem};
 use crate::arithmetic::unary;
-use crate::ast::{Expression, ProgramShape, Shape, Unary};
+use crate::ast::{Binary, Expression, ProgramShape, Shape, Unary};
 use crate::error::Span;
 use crate::form::Step;
-use crate::types::{Integer, Target, Type};
+use crate::types::{Integer, Type};
 
 impl Compiler<'_> {
     /// The value of an expression.
     pub(super) fn value(&mut self, expression: &Expression) -> Compiled<Operand> {
         let span = &expression.span;
+        if self.is_condition()
+            && let Some(leaf) = self.leaf(expression)?
+        {
+            return Ok(leaf);
+        }
         match &expression.shape {
             Shape::Integer(number) => self.constant(number.value, number.integer, span),
             Shape::Text(text) => self.text(text.bytes(), span),
             Shape::Name(name) => self.name(name, span),
             Shape::Call(name, arguments) => self.call(name, arguments, span),
+            Shape::Program(shape) => self.program_value(shape, span),
+            Shape::Unary(Unary::Not, _)
+            | Shape::Binary(Binary::And | Binary::Or, ..)
+            | Shape::Conditional(..) => {
+                let to = self.register(span)?;
+                self.decided(expression, to)
+            }
             Shape::Unary(operator, of) => self.unary(*operator, of, span),
             Shape::Binary(operator, left, right) => self.binary(*operator, left, right, span),
-            Shape::Conditional(condition, first, second) => {
-                self.conditional([condition, first, second], span)
-            }
-            Shape::Program(shape) => self.program_value(shape, span),
         }
     }
 
@@ -53,7 +61,8 @@ impl Compiler<'_> {
             }
             ProgramShape::Comma(first, second) => {
                 self.value(first)?;
-                self.value(second)
+                // No constant: the steps of the first are not taken back.
+                Ok(Operand { constant: None, ..self.value(second)? })
             }
         }
     }
@@ -61,13 +70,7 @@ impl Compiler<'_> {
     fn unary(&mut self, operator: Unary, of: &Expression, span: &Span) -> Compiled<Operand> {
         let mark = self.mark();
         let value = self.value(of)?;
-        let integer = match operator {
-            Unary::Not => {
-                self.scalar(&value, &of.span)?;
-                Integer::INT
-            }
-            _ => self.integer(&value, &of.span)?.promoted(),
-        };
+        let integer = self.integer(&value, &of.span)?.promoted();
         if let Some(constant) = value.constant {
             self.take_back(mark);
             return self.constant(unary(operator, constant), integer, span);
@@ -78,36 +81,6 @@ impl Compiler<'_> {
         let to = self.register(span)?;
         self.push(Step::Unary { to, operator, from: value.register }, span.clone())?;
         Ok(Operand::of(to, Type::Integer(integer)))
-    }
-
-    fn conditional(&mut self, parts: [&Expression; 3], span: &Span) -> Compiled<Operand> {
-        let [condition, first, second] = parts;
-        let decides = self.value(condition)?;
-        self.scalar(&decides, &condition.span)?;
-        let step = Step::JumpIf { value: decides.register, is: false, to: 0 };
-        let otherwise = self.push(step, condition.span.clone())?;
-        let to = self.register(span)?;
-        let one = self.value(first)?;
-        self.push(Step::Move { to, from: one.register }, first.span.clone())?;
-        let done = self.push(Step::Jump { to: 0 }, span.clone())?;
-        self.land(otherwise);
-        let other = self.value(second)?;
-        self.push(Step::Move { to, from: other.register }, second.span.clone())?;
-        self.land(done);
-        let of = match (one.of, other.of) {
-            (Type::Integer(one), Type::Integer(other)) => Type::Integer(one.common(other)),
-            (one, other) if one == other && is_plain(one) => one,
-            (Type::Pointer(..), Type::Pointer(..)) => Type::Pointer(Target::Void, 1),
-            // NULL beside a pointer.
-            (pointer @ Type::Pointer(..), Type::Integer(_)) if other.constant == Some(0) => pointer,
-            (Type::Integer(_), pointer @ Type::Pointer(..)) if one.constant == Some(0) => pointer,
-            (one, other) => {
-                let both = first.span.start..second.span.end;
-                let message = format!("`?:` has a value of type {one} and one of type {other}");
-                return problem(&both, message, "both have to be integers, or strings");
-            }
-        };
-        Ok(Operand::of(to, of))
     }
 
     fn cast(&mut self, to: Type, of: &Expression, span: &Span) -> Compiled<Operand> {
@@ -169,7 +142,7 @@ impl Compiler<'_> {
         let integer = of.as_integer().unwrap_or(Integer::U64);
         let to = self.register(at)?;
         self.push(Step::Read { to, address: address.register, integer }, at.clone())?;
-        Ok(Operand::of(to, of))
+        Ok(Operand::exact(to, of))
     }
 
     /// What has to be an integer.

@@ -2,7 +2,6 @@
 
 use super::{Compiled, Compiler, MOST_EXPANSIONS, Operand, consequence, problem, shortened};
 use crate::ast::{Expression, ProgramShape, Scope, Shape};
-use crate::check::Kind;
 use crate::error::Span;
 use crate::form::{Fact, Step};
 use crate::names::nearest;
@@ -27,29 +26,15 @@ impl Compiler<'_> {
         if let Some(operand) = self.known(name, span)? {
             return Ok(operand);
         }
-        if let Some(word) = self.scope.variables.iter().find(|one| one.name == name) {
-            let of = match word.kind {
-                Kind::Integer => Type::Integer(Integer::I64),
-                Kind::String => Type::String,
-            };
-            return self.fact(Fact::Word(word.fact, word.name, of), of, None, span);
-        }
-        if let Some((_, value)) = self.scope.constants.iter().find(|(one, _)| *one == name) {
-            let integer = match i32::try_from(*value) {
-                Ok(_) => Integer::INT,
-                Err(_) => Integer::I64,
-            };
-            return self.constant(value.cast_unsigned(), integer, span);
+        if let Some(word) = self.word(name, span)? {
+            return Ok(word);
         }
         self.unknown(name, span)
     }
 
     /// D's own variables.
     fn known(&mut self, name: &str, span: &Span) -> Compiled<Option<Operand>> {
-        let structure = |object, holder| {
-            let of = Type::Object(object);
-            Ok(Some(Operand { register: 0, of, constant: None, holder: Some((holder, None)) }))
-        };
+        let structure = |object, holder| Ok(Some(Operand::structure(object, holder, None)));
         match name {
             "curpsinfo" => return structure(Object::Psinfo, Holder::Psinfo),
             "curlwpsinfo" => return structure(Object::Lwpsinfo, Holder::Lwpsinfo),
@@ -118,7 +103,7 @@ impl Compiler<'_> {
     ) -> Compiled<Operand> {
         let to = self.register(span)?;
         self.push(Step::Fact { to, fact, index }, span.clone())?;
-        Ok(Operand::of(to, of))
+        Ok(Operand::exact(to, of))
     }
 
     /// An inline's value, compiled where it is named.
@@ -177,7 +162,7 @@ impl Compiler<'_> {
         }
         let to = self.register(span)?;
         self.push(Step::Load { to, variable, keys }, span.clone())?;
-        Ok(Operand::of(to, of))
+        Ok(Operand::exact(to, of))
     }
 
     /// `array[keys]`, `args[n]`, `fds[n]` and `pointer[n]`.
@@ -246,12 +231,9 @@ impl Compiler<'_> {
         let first = types.next().flatten();
         let is_same = types.all(|of| of == first);
         match first {
-            Some(Type::Object(object)) if is_same => Ok(Operand {
-                register: 0,
-                of: Type::Object(object),
-                constant: None,
-                holder: Some((Holder::Argument(number), None)),
-            }),
+            Some(Type::Object(object)) if is_same => {
+                Ok(Operand::structure(object, Holder::Argument(number), None))
+            }
             Some(of) if is_same => self.fact(Fact::Typed(number, of), of, None, span),
             _ if !is_same => {
                 let message = format!("args[{number}] has another type in each of these probes");
@@ -270,8 +252,7 @@ impl Compiler<'_> {
         };
         let number = self.value(key)?;
         self.integer(&number, &key.span)?;
-        let holder = Some((Holder::File, Some(number.register)));
-        Ok(Operand { register: 0, of: Type::Object(Object::Fileinfo), constant: None, holder })
+        Ok(Operand::structure(Object::Fileinfo, Holder::File, Some(number.register)))
     }
 
     /// `structure->member`

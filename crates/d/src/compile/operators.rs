@@ -15,12 +15,21 @@ impl Compiler<'_> {
         right: &Expression,
         span: &Span,
     ) -> Compiled<Operand> {
-        if matches!(operator, Binary::And | Binary::Or) {
-            return self.logical(operator, left, right, span);
+        if self.is_condition()
+            && operator.compares()
+            && let Some(matches) = self.matching(operator, [left, right])?
+        {
+            return Ok(matches);
         }
         let mark = self.mark();
-        let one = self.value(left)?;
-        let other = self.value(right)?;
+        // A condition changes nothing, and its deeper side needs more registers.
+        let (one, other) = match self.is_condition() && right.depth > left.depth {
+            true => {
+                let other = self.value(right);
+                (self.value(left)?, other?)
+            }
+            false => (self.value(left)?, self.value(right)?),
+        };
         let sides = [(one, &left.span), (other, &right.span)];
         self.operate(operator, sides, mark, span)
     }
@@ -38,7 +47,7 @@ impl Compiler<'_> {
             return self.comparison(operator, sides, mark, span);
         }
         if operator == Binary::Xor {
-            return self.exclusive(sides, span);
+            return self.exclusive(sides, mark, span);
         }
         let pointer = [left.of, right.of].into_iter().find(|of| matches!(of, Type::Pointer(..)));
         if let Some(pointer) = pointer {
@@ -121,7 +130,20 @@ impl Compiler<'_> {
     }
 
     /// `^^`: whether the truths differ.
-    fn exclusive(&mut self, sides: [(Operand, &Span); 2], span: &Span) -> Compiled<Operand> {
+    fn exclusive(
+        &mut self,
+        sides: [(Operand, &Span); 2],
+        mark: usize,
+        span: &Span,
+    ) -> Compiled<Operand> {
+        if let [
+            (Operand { constant: Some(one), .. }, _),
+            (Operand { constant: Some(other), .. }, _),
+        ] = sides
+        {
+            self.take_back(mark);
+            return self.constant(u64::from((one != 0) != (other != 0)), Integer::INT, span);
+        }
         let mut truths = [0; 2];
         for ((value, at), truth) in sides.into_iter().zip(&mut truths) {
             self.scalar(&value, at)?;
@@ -133,42 +155,6 @@ impl Compiler<'_> {
         let [left, right] = truths;
         let step = Step::Binary { to, operator: Binary::NotEqual, signed: true, left, right };
         self.push(step, span.clone())?;
-        Ok(Operand::of(to, Type::INT))
-    }
-
-    /// `&&` and `||`, whose right side is calculated only if it decides.
-    fn logical(
-        &mut self,
-        operator: Binary,
-        left: &Expression,
-        right: &Expression,
-        span: &Span,
-    ) -> Compiled<Operand> {
-        let settled_by = operator == Binary::Or;
-        let mark = self.mark();
-        let one = self.value(left)?;
-        self.scalar(&one, &left.span)?;
-        let to = self.register(span)?;
-        let step = Step::JumpIf { value: one.register, is: settled_by, to: 0 };
-        let first = self.push(step, left.span.clone())?;
-        let other = self.value(right)?;
-        self.scalar(&other, &right.span)?;
-        if let (Some(one), Some(other)) = (one.constant, other.constant) {
-            let value = match operator {
-                Binary::And => one != 0 && other != 0,
-                _ => one != 0 || other != 0,
-            };
-            self.take_back(mark);
-            return self.constant(u64::from(value), Integer::INT, span);
-        }
-        let step = Step::JumpIf { value: other.register, is: settled_by, to: 0 };
-        let second = self.push(step, right.span.clone())?;
-        self.push(Step::Integer { to, value: u64::from(!settled_by) }, span.clone())?;
-        let done = self.push(Step::Jump { to: 0 }, span.clone())?;
-        self.land(first);
-        self.land(second);
-        self.push(Step::Integer { to, value: u64::from(settled_by) }, span.clone())?;
-        self.land(done);
         Ok(Operand::of(to, Type::INT))
     }
 

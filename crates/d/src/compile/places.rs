@@ -52,7 +52,8 @@ impl Compiler<'_> {
         }
         let new = self.fitted(new, place.of, &value.span)?;
         self.push(Step::Store { variable, keys, from: new.register }, span.clone())?;
-        Ok(new)
+        // No constant: the steps are not taken back.
+        Ok(Operand { constant: None, ..new })
     }
 
     /// `++` and `--`

@@ -19,6 +19,9 @@ pub enum Fact {
     Member(Holder, &'static Member),
     /// A word of the caller's ([`crate::Variable::fact`]).
     Word(u16, &'static str, Type),
+    /// Whether a bit of the word of matches is set, or is not: of a condition, which compares a string
+    /// of the caller's.
+    Matches(u8, bool),
 }
 
 /// A step of a clause.

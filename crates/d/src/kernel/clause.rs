@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::registers::Slots;
+use super::registers::{Home, Slots};
+use super::values::FACTS;
 use super::{Emitted, Functions, KernelError, KeyPart, Places, layout, parts};
 use crate::assembler::{Code, Label, code};
+use crate::ast::Unary;
 use crate::error::Span;
 use crate::form::{Action, Clause, Form, Register, Step};
 use crate::types::Type;
@@ -32,15 +34,14 @@ impl<'f> Emitter<'f> {
     pub(super) fn new(
         form: &'f Form,
         number: usize,
-        clause: &'f Clause,
+        home: Home,
         places: &'f Places,
         literals: &'f [usize],
         functions: Functions<'f>,
         parts: &[Vec<KeyPart>],
     ) -> Result<Self, KernelError> {
-        let slots = Slots::of(form, clause)?;
-        let none = Label::default();
-        let (labels, at) = (Vec::new(), 0);
+        let clause = &form.clauses[number];
+        let slots = Slots::of(form, clause, home)?;
         Ok(Self {
             form,
             number,
@@ -50,10 +51,10 @@ impl<'f> Emitter<'f> {
             literals,
             functions,
             unread: parts::unread(form, clause, parts),
-            at,
-            labels,
-            failed: none,
-            full: none,
+            at: 0,
+            labels: Vec::new(),
+            failed: Label::default(),
+            full: Label::default(),
         })
     }
 
@@ -65,18 +66,41 @@ impl<'f> Emitter<'f> {
         self.labels = (0..=self.clause.steps.len()).map(|_| code.label()).collect();
         (self.failed, self.full) = (code.label(), code.label());
         super::bounded("bytes of a clause's records", self.event_bytes(), layout::EVENT_MOST)?;
-        if !self.places.keeps_strings {
-            code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
+        match self.slots.home {
+            // The verifier has a pointer that is passed to a function be checked.
+            Home::Registers { .. } => {
+                code.jump(code::JEQ, FACTS, 0, self.labels[self.clause.steps.len()]);
+            }
+            Home::Machine if self.places.keeps_strings => {}
+            Home::Machine => {
+                code.push(code::STORE_NUMBER_32, layout::MACHINE, 0, layout::ARENA_LENGTH, 0);
+            }
         }
+        let mut is_done = false;
         for (at, step) in self.clause.steps.iter().enumerate() {
             code.place(self.labels[at]);
             self.at = at;
-            self.step(step, code, emitted)?;
+            if std::mem::take(&mut is_done) {
+                continue;
+            }
+            // A value that only the jump behind it needs is not made.
+            is_done = match self.clause.steps.get(at + 1) {
+                Some(Step::JumpIf { value, is, to }) if self.slots.is_for(*value, at + 1) => {
+                    self.branch(code, step, *is, self.labels[*to as usize])?
+                }
+                _ => false,
+            };
+            if !is_done {
+                self.step(step, code, emitted)?;
+            }
         }
         code.place(self.labels[self.clause.steps.len()]);
         Self::end(code, layout::outcome::DONE);
         code.place(self.failed);
-        Self::end(code, layout::outcome::FAULT);
+        match self.slots.home {
+            Home::Machine => Self::end(code, layout::outcome::FAULT),
+            Home::Registers { .. } => Self::end(code, layout::outcome::DIVIDED_BY_ZERO),
+        }
         code.place(self.full);
         Self::end(code, layout::outcome::FULL);
         Ok(())
@@ -123,8 +147,9 @@ impl<'f> Emitter<'f> {
         match step {
             Step::Integer { to, value } => {
                 if self.slots.constant(*to).is_none() {
-                    code.number(2, value.cast_signed());
-                    self.keep(code, 2, *to);
+                    let target = self.target(*to);
+                    code.number(target, value.cast_signed());
+                    self.keep(code, target, *to);
                 }
             }
             Step::Text { to, text } => self.literal(code, *to, *text as usize),
@@ -140,17 +165,21 @@ impl<'f> Emitter<'f> {
                 code.number(4, layout::frames_kept(*user, *frames) as i64);
                 self.try_call(code, "d_stack")?;
             }
+            Step::Unary { to, operator: Unary::Not, .. } | Step::Compare { to, .. } => {
+                self.truth(code, *to, step)?;
+            }
+            Step::Binary { to, operator, .. } if operator.compares() => {
+                self.truth(code, *to, step)?;
+            }
             Step::Unary { to, operator, from } => self.unary(code, *to, *operator, *from),
             Step::Binary { to, operator, signed, left, right } => {
-                self.binary(code, *to, *operator, *signed, [*left, *right]);
-            }
-            Step::Compare { to, operator, left, right } => {
-                self.compare(code, *to, *operator, [*left, *right])?;
+                self.binary(code, *to, (*operator, *signed), [*left, *right]);
             }
             Step::Convert { to, from, integer } => {
-                self.value(code, 2, *from);
-                super::operators::convert(code, 2, *integer);
-                self.keep(code, 2, *to);
+                let target = self.target(*to);
+                self.value(code, target, *from);
+                super::operators::convert(code, target, *integer);
+                self.keep(code, target, *to);
             }
             Step::Move { to, from } => self.assign(code, *to, *from),
             Step::Read { to, address, integer } => {
@@ -169,9 +198,9 @@ impl<'f> Emitter<'f> {
             }
             Step::Jump { to } => code.jump(code::JA, 0, 0, self.labels[*to as usize]),
             Step::JumpIf { value, is, to } => {
-                self.value(code, 2, *value);
+                let value = self.read(code, 2, *value);
                 let operation = if *is { code::JNE } else { code::JEQ };
-                code.jump(operation, 2, 0, self.labels[*to as usize]);
+                code.jump(operation, value, 0, self.labels[*to as usize]);
             }
             Step::Load { to, variable, keys } => self.load(code, *to, *variable, keys, emitted)?,
             Step::Store { variable, keys, from } => {
@@ -183,6 +212,10 @@ impl<'f> Emitter<'f> {
             }
             Step::Aggregate { aggregation, keys, value, times } => {
                 self.aggregate(code, *aggregation, keys, [*value, *times], emitted)?;
+            }
+            // The end of a condition that holds.
+            Step::Record { .. } if self.slots.home != Home::Machine => {
+                Self::end(code, layout::outcome::HOLDS);
             }
             Step::Record { record, values } => self.record(code, *record, values)?,
         }

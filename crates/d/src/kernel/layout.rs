@@ -57,6 +57,10 @@ pub(super) mod outcome {
     pub(in super::super) const DONE: i64 = 0;
     pub(in super::super) const FAULT: i64 = 1;
     pub(in super::super) const FULL: i64 = 2;
+
+    /// Of conditions, which have 0 where they do not hold.
+    pub(in super::super) const HOLDS: i64 = 1;
+    pub(in super::super) const DIVIDED_BY_ZERO: i64 = 2;
 }
 
 /// Facts by number; the values of strings take two words.

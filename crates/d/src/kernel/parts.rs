@@ -38,7 +38,7 @@ impl KeyPart {
 fn held(form: &Form, clause: &Clause) -> HashMap<Register, KeyPart> {
     let mut held = HashMap::new();
     for step in &clause.steps {
-        let Some((to, _)) = written(form, step, &HashMap::new()) else { continue };
+        let Some((to, _)) = written(form, step, &|_| false) else { continue };
         let part = KeyPart::of(step, form.options.strsize);
         held.entry(to).and_modify(|had| *had = KeyPart::Whole).or_insert(part);
     }

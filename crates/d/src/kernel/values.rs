@@ -2,13 +2,18 @@
 
 use super::clause::Emitter;
 use super::layout::{self, fact};
+use super::registers::Home;
 use super::{Emitted, KernelError};
 use crate::assembler::{Code, code};
 use crate::form::{Fact, Register};
 use crate::program::Holder;
+use crate::program::variables::same_variable;
 use crate::types::Type;
 
 const MACHINE: u8 = layout::MACHINE;
+
+/// The register that has the facts of a condition.
+pub(super) const FACTS: u8 = 1;
 
 pub(super) fn slot_at(slot: usize) -> i16 {
     layout::SLOT + (slot * 8) as i16
@@ -19,17 +24,39 @@ pub(super) fn fact_at(number: u16) -> i16 {
 }
 
 impl Emitter<'_> {
-    /// Has the value of a form's register in one of the machine's.
+    /// Has the value of a form's register in one of BPF's.
     pub(super) fn value(&self, code: &mut Code, to: u8, register: Register) {
-        match self.slots.constant(register) {
-            Some(value) => code.number(to, value.cast_signed()),
-            None => code.push(code::LOAD, to, MACHINE, slot_at(self.slots.slot(register)), 0),
+        match (self.slots.constant(register), self.slots.own(register)) {
+            (Some(value), _) => code.number(to, value.cast_signed()),
+            (None, Some(own)) if own == to => {}
+            (None, Some(own)) => code.operate(code::MOV, to, own),
+            (None, None) => {
+                let slot = self.slots.slot(register);
+                code.push(code::LOAD, to, MACHINE, slot_at(slot), 0);
+            }
         }
     }
 
-    /// Keeps a register of the machine's as a form's.
+    /// The register of BPF that has the value of a form's: its own, or else this one.
+    pub(super) fn read(&self, code: &mut Code, or: u8, register: Register) -> u8 {
+        self.slots.own(register).unwrap_or_else(|| {
+            self.value(code, or, register);
+            or
+        })
+    }
+
+    /// The register of BPF to make the value of a form's in.
+    pub(super) fn target(&self, register: Register) -> u8 {
+        self.slots.own(register).unwrap_or(2)
+    }
+
+    /// Keeps a register of BPF as a form's.
     pub(super) fn keep(&self, code: &mut Code, from: u8, register: Register) {
-        code.push(code::STORE, MACHINE, from, slot_at(self.slots.slot(register)), 0);
+        match self.slots.own(register) {
+            Some(own) if own == from => {}
+            Some(own) => code.operate(code::MOV, own, from),
+            None => code.push(code::STORE, MACHINE, from, slot_at(self.slots.slot(register)), 0),
+        }
     }
 
     fn keep_length(&self, code: &mut Code, from: u8, register: Register) {
@@ -37,8 +64,9 @@ impl Emitter<'_> {
     }
 
     pub(super) fn assign(&self, code: &mut Code, to: Register, from: Register) {
-        self.value(code, 2, from);
-        self.keep(code, 2, to);
+        let target = self.target(to);
+        self.value(code, target, from);
+        self.keep(code, target, to);
         if self.slots.is_string(from) {
             code.push(code::LOAD, 2, MACHINE, slot_at(self.slots.slot(from) + 1), 0);
             self.keep_length(code, 2, to);
@@ -82,7 +110,21 @@ impl Emitter<'_> {
             Fact::Argument(number) | Fact::Typed(number, _) => {
                 return Err(self.unsupported(format!("args[{number}]")));
             }
+            Fact::Word(..) if self.slots.home != Home::Machine => {
+                self.word(code, to, which);
+                return Ok(());
+            }
             Fact::Word(_, name, _) => return Err(self.unsupported(*name)),
+            Fact::Matches(bit, is) => {
+                let target = self.target(to);
+                self.word(code, to, which);
+                code.operate_on(code::RSH, target, i32::from(*bit));
+                code.operate_on(code::AND, target, 1);
+                if !is {
+                    code.operate_on(code::XOR, target, 1);
+                }
+                return Ok(());
+            }
         };
         let known = fact::NAMES.iter().find(|(known, _)| *known == name);
         let (_, number) = known.ok_or_else(|| self.unsupported(name))?;
@@ -109,6 +151,16 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// The word of a condition's fact.
+    pub(super) fn word(&self, code: &mut Code, to: Register, fact: &Fact) {
+        let word = match (fact, self.slots.home) {
+            (Fact::Word(number, ..), _) => *number,
+            (_, Home::Registers { matches }) => matches,
+            (_, Home::Machine) => return,
+        };
+        code.push(code::LOAD, self.target(to), FACTS, (word * 8) as i16, 0);
+    }
+
     /// Finds a fact, unless it was found for this firing.
     pub(super) fn demand(&self, code: &mut Code, number: u16) -> Result<(), KernelError> {
         if number < fact::ON_DEMAND {
@@ -124,21 +176,14 @@ impl Emitter<'_> {
     }
 }
 
-/// The variable that a member of the current process, thread or CPU is the same as.
+/// The fact that a member is the same as.
 fn same(holder: Holder, member: &str) -> Option<&'static str> {
     Some(match (holder, member) {
-        (Holder::Psinfo, "pr_pid") => "pid",
-        (Holder::Psinfo, "pr_ppid") => "ppid",
-        (Holder::Psinfo, "pr_uid") => "uid",
-        (Holder::Psinfo, "pr_gid") => "gid",
-        (Holder::Psinfo, "pr_fname") => "execname",
-        (Holder::Lwpsinfo, "pr_lwpid") => "tid",
-        (Holder::Cpuinfo, "cpu_id") => "cpu",
         (Holder::Psinfo, "pr_psargs") => fact::PSARGS,
         (Holder::Argument(_), "pr_pid") => fact::OTHER_PID,
         (Holder::Argument(_), "pr_lwpid") => fact::OTHER_TID,
         (Holder::Argument(_), "pr_fname") => fact::OTHER_NAME,
         (Holder::Argument(_), member) => return fact::of_request(member),
-        _ => return None,
+        _ => return same_variable(holder, member),
     })
 }

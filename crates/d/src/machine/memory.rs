@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Value;
 use crate::form::{Fact, Fault};
+use crate::program::variables::same_variable;
 use crate::program::{Holder, Probe};
 use crate::types::Type;
 
@@ -134,7 +135,7 @@ impl Firing {
                     }
                 };
                 if !self.facts.contains_key(&name)
-                    && let Some(same) = same(*holder, member.name)
+                    && let Some(same) = same_variable(*holder, member.name)
                 {
                     (same.to_owned(), member.of)
                 } else {
@@ -142,6 +143,8 @@ impl Firing {
                 }
             }
             Fact::Word(_, name, of) => ((*name).to_owned(), *of),
+            // Of conditions, which are not run here.
+            Fact::Matches(..) => return Value::Integer(0),
         };
         let value = self.facts.get(&name).cloned().unwrap_or_else(|| nothing(of));
         match (of, value) {
@@ -149,20 +152,6 @@ impl Firing {
             (_, value) => value,
         }
     }
-}
-
-/// The variable that a member of the current process, thread or CPU is the same as.
-fn same(holder: Holder, member: &str) -> Option<&'static str> {
-    Some(match (holder, member) {
-        (Holder::Psinfo, "pr_pid") => "pid",
-        (Holder::Psinfo, "pr_ppid") => "ppid",
-        (Holder::Psinfo, "pr_uid") => "uid",
-        (Holder::Psinfo, "pr_gid") => "gid",
-        (Holder::Psinfo, "pr_fname") => "execname",
-        (Holder::Lwpsinfo, "pr_lwpid") => "tid",
-        (Holder::Cpuinfo, "cpu_id") => "cpu",
-        _ => return None,
-    })
 }
 
 fn nothing(of: Type) -> Value {

@@ -167,6 +167,20 @@ pub(crate) fn members(object: Object) -> &'static [Member] {
     }
 }
 
+/// The variable that a member of the current process, thread or CPU is the same as.
+pub(crate) fn same_variable(holder: Holder, member: &str) -> Option<&'static str> {
+    Some(match (holder, member) {
+        (Holder::Psinfo, "pr_pid") => "pid",
+        (Holder::Psinfo, "pr_ppid") => "ppid",
+        (Holder::Psinfo, "pr_uid") => "uid",
+        (Holder::Psinfo, "pr_gid") => "gid",
+        (Holder::Psinfo, "pr_fname") => "execname",
+        (Holder::Lwpsinfo, "pr_lwpid") => "tid",
+        (Holder::Cpuinfo, "cpu_id") => "cpu",
+        _ => return None,
+    })
+}
+
 /// The type of `args[number]` in a provider's probe.
 pub(crate) fn argument(provider: &str, name: &str, number: u8) -> Option<Type> {
     let object = |object| Some(Type::Object(object));

@@ -17,10 +17,6 @@ pub(crate) fn run(code: &[Instruction], facts: &[u64]) -> Outcome {
         let number = (one >> 32) as i32;
         let by_register = operation & 0x08 != 0;
         match operation & 0x07 {
-            0x04 => {
-                assert_eq!(operation, 0xb4, "a move of 32 bits");
-                registers[to] = Some(u64::from(number as u32));
-            }
             0x07 => {
                 let with = match by_register {
                     true => registers[from].expect("a register that was written"),

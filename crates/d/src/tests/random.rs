@@ -4,7 +4,7 @@ use super::{compiled, outcome};
 use crate::Outcome;
 
 /// Texts of the language, of every operator.
-fn expressions() -> impl Strategy<Value = String> {
+pub(super) fn expressions() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("bytes".to_owned()),
         Just("errno".to_owned()),
@@ -33,7 +33,7 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-fn numbers() -> impl Strategy<Value = [i64; 4]> {
+pub(super) fn numbers() -> impl Strategy<Value = [i64; 4]> {
     let number = prop_oneof![-2i64..3, any::<i64>(), Just(i64::MIN), 0i64..4096];
     prop::array::uniform4(number)
 }
