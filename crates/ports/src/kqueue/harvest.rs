@@ -10,6 +10,11 @@ use super::notes::{Note, Source, Tag};
 use super::{BATCH, Batch, CHANGES, Kqueue, NUDGE, OTHERS, PROCESSES, State, Verdict, WRITES};
 use super::{process, signal, timer, user, vnode};
 
+/// Whether a place in the first set is no note's.
+fn is_other(word: u64) -> bool {
+    word > u64::MAX - OTHERS as u64
+}
+
 /// Where the events of a call go, and how many there is room for.
 pub(super) struct Out<P> {
     pub(super) room: usize,
@@ -29,7 +34,7 @@ impl<P: FnMut(Kevent)> Out<P> {
 }
 
 impl Kqueue {
-    /// Takes what the kernel's sets have, at least so many if there are.
+    /// Takes what the kernel's sets have, at least so many if there are and there is room.
     pub(super) fn harvest<P: FnMut(Kevent)>(
         &self,
         state: &mut State,
@@ -37,15 +42,21 @@ impl Kqueue {
         out: &mut Out<P>,
     ) {
         let mut batch = Batch::new();
-        let mut left = limit + OTHERS;
+        // With much room and without active notes, no note is asked for that there is no room for: it would become
+        // active, and all of the next call's would come after it.
+        let is_exact = limit >= BATCH && out.room > 0 && !state.notes.has_active();
+        let (mut left, mut others) = if is_exact { (limit, OTHERS) } else { (limit + OTHERS, 0) };
         while left > 0 {
             let most = left.min(BATCH);
             let count = batch.wait(self.epoll.as_fd(), most, 0).unwrap_or(0);
             let is_new = self.absorb(state, batch.events(), left, out);
-            left -= count;
-            if count < most || !is_new {
+            if count < most || !is_new || is_exact && out.is_full() {
                 return;
             }
+            let told = batch.events().iter().filter(|event| is_other(event.data)).count();
+            let free = told.min(others);
+            others -= free;
+            left -= count - free;
         }
     }
 
