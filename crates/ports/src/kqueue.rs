@@ -78,7 +78,7 @@ pub struct Kqueue {
 #[derive(Debug, Default)]
 struct State {
     notes: Notes,
-    /// Which look at the sets this is: what an earlier one found may be so no more.
+    /// How often the queue was looked at or changed: what an earlier look found may be so no more.
     round: u64,
     files: vnode::Files,
     processes: process::Processes,
@@ -162,6 +162,7 @@ impl Kqueue {
     ) -> Result<usize, Errno> {
         let mut locked = self.lock()?;
         let state = &mut *locked.state;
+        state.round += 1;
         let mut reported = 0;
         // A change without a filter is none.
         for change in changes.into_iter().filter(|change| change.filter != 0) {
@@ -198,16 +199,19 @@ impl Kqueue {
         }
         let deadline = Deadline::after(timeout);
         let mut batch = Batch::new();
+        let mut before = 0;
         loop {
             let mut locked = self.lock()?;
             let state = &mut *locked.state;
+            // Threads that came in between may have returned what the sets told this one.
+            let is_now = state.round == before;
             state.round += 1;
             let again = std::mem::take(&mut state.asked_again);
             again.into_iter().for_each(|tag| state.notes.activate(tag));
             let mut out = Out { room, got: 0, put: &mut put };
             let limit = room.min(BATCH);
             let fired = batch.events().len();
-            self.absorb(state, batch.events(), room, &mut out);
+            self.absorb(state, (batch.events(), is_now), room, &mut out);
             let is_last = deadline.has_passed();
             let may_be_more = fired == limit && fired < room;
             if may_be_more || fired == 0 && (is_last || state.notes.has_active()) {
@@ -219,6 +223,7 @@ impl Kqueue {
                 return Ok(out.got);
             }
             let is_told_of_all = state.asked_again.is_empty();
+            before = state.round;
             drop(locked);
             if self.is_closed.load(Ordering::SeqCst) {
                 return Err(Errno::BADF);

@@ -3,10 +3,10 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use iotomy_sys::epoll::EpollEvent;
+use iotomy_sys::epoll::{Change, EpollEvent};
 
 use super::kevent::{Kevent, flag};
-use super::notes::{Note, Source, Tag};
+use super::notes::{Note, Source, Tag, UNKNOWN};
 use super::{BATCH, Batch, CHANGES, Kqueue, NUDGE, OTHERS, PROCESSES, State, Verdict, WRITES};
 use super::{process, signal, timer, user, vnode};
 
@@ -49,7 +49,7 @@ impl Kqueue {
         while left > 0 {
             let most = left.min(BATCH);
             let count = batch.wait(self.epoll.as_fd(), most, 0).unwrap_or(0);
-            let is_new = self.absorb(state, batch.events(), left, out);
+            let is_new = self.absorb(state, (batch.events(), true), left, out);
             if count < most || !is_new || is_exact && out.is_full() {
                 return;
             }
@@ -60,12 +60,12 @@ impl Kqueue {
         }
     }
 
-    /// Takes what the first set has told; false if it has told of a note in this round before: a set goes round
-    /// among those that tell of the level.
+    /// Takes what the first set has told, and whether that is so now; false if it has told of a note in this round
+    /// before: a set goes round among those that tell of the level.
     pub(super) fn absorb<P: FnMut(Kevent)>(
         &self,
         state: &mut State,
-        fired: &[EpollEvent],
+        (fired, is_now): (&[EpollEvent], bool),
         limit: usize,
         out: &mut Out<P>,
     ) -> bool {
@@ -76,7 +76,10 @@ impl Kqueue {
                 WRITES => self.absorb_writes(state, limit, out),
                 CHANGES => self.absorb_changes(state),
                 PROCESSES => self.absorb_processes(state),
-                _ => is_new &= self.hear(state, *event, out),
+                word => {
+                    let told = if is_now { event.events } else { UNKNOWN };
+                    is_new &= self.hear(state, (word, told), out);
+                }
             }
         }
         is_new
@@ -90,7 +93,7 @@ impl Kqueue {
             let count = batch.wait(self.writes.as_fd(), most, 0).unwrap_or(0);
             let mut is_new = true;
             for event in batch.events() {
-                is_new &= self.hear(state, *event, out);
+                is_new &= self.hear(state, (event.data, event.events), out);
             }
             left -= count;
             if count < most || !is_new {
@@ -105,19 +108,24 @@ impl Kqueue {
     fn hear<P: FnMut(Kevent)>(
         &self,
         state: &mut State,
-        fired: EpollEvent,
+        (word, told): (u64, u32),
         out: &mut Out<P>,
     ) -> bool {
-        let (tag, round) = (Tag::from_word(fired.data), state.round);
+        let (tag, round) = (Tag::from_word(word), state.round);
         let is_first = !out.is_full() && !state.notes.has_active();
         let Some(note) = state.notes.get(tag) else { return true };
         let is_level = self.is_level(note);
-        let is_new = note.hear(round, fired.events);
+        let is_new = note.hear(round, told);
         if !is_level || is_new && (!is_first || note.is_disabled) {
             state.notes.activate(tag);
-        } else if is_new && let Verdict::Event(event) = self.ask_descriptor(note, round) {
-            out.give(event);
-            self.delivered(state, tag);
+        } else if is_new {
+            match self.ask_descriptor(note, round) {
+                Verdict::Event(event) => {
+                    out.give(event);
+                    self.delivered(state, tag);
+                }
+                _ => self.has_nothing(state, tag),
+            }
         }
         is_new
     }
@@ -139,13 +147,23 @@ impl Kqueue {
                     out.give(event);
                     self.delivered(state, tag);
                 }
-                Verdict::Nothing => state.notes.rest(tag),
+                Verdict::Nothing => self.has_nothing(state, tag),
                 Verdict::AskAgain => {
                     state.notes.rest(tag);
                     state.asked_again.push(tag);
                 }
                 Verdict::Gone => self.end(state, tag),
             }
+        }
+    }
+
+    /// What becomes of a note of which a set has told, and whose filter has nothing: another thread was first.
+    fn has_nothing(&self, state: &mut State, tag: Tag) {
+        state.notes.rest(tag);
+        let Some(note) = state.notes.get(tag) else { return };
+        if note.has(flag::DISPATCH) && self.is_level(note) {
+            // The set tells of it once, and has. Its descriptor is open, so this cannot fail.
+            let _ = self.watch(note, tag, Change::Modify);
         }
     }
 

@@ -15,6 +15,9 @@ use super::process::WatchedProcess;
 use super::vnode::WatchedFile;
 use crate::numbers::NumberMap;
 
+/// For what a set told that need not be so any more. A set tells of no event without any.
+pub(super) const UNKNOWN: u32 = 0;
+
 /// What a note is found by.
 pub(super) type Key = (i16, usize);
 
@@ -89,7 +92,7 @@ impl Note {
         self.event.flags & flag != 0
     }
 
-    /// Takes note of what its set has told of it in this round; false if it has before.
+    /// Takes note of what its set has told of it in this round, or [`UNKNOWN`]; false if it has told before.
     pub(super) fn hear(&mut self, round: u64, events: u32) -> bool {
         let is_new = self.told.0 != round;
         self.told = (round, events);
@@ -98,7 +101,7 @@ impl Note {
 
     /// What its set has told of its descriptor in this round.
     pub(super) fn told(&self, round: u64) -> Option<u32> {
-        (self.told.0 == round).then_some(self.told.1)
+        (self.told.0 == round && self.told.1 != UNKNOWN).then_some(self.told.1)
     }
 }
 
