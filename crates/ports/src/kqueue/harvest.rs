@@ -116,9 +116,7 @@ impl Kqueue {
         let Some(note) = state.notes.get(tag) else { return true };
         let is_level = self.is_level(note);
         let is_new = note.hear(round, told);
-        if !is_level || is_new && (!is_first || note.is_disabled) {
-            state.notes.activate(tag);
-        } else if is_new {
+        if is_new && is_first && is_level && !note.is_disabled {
             match self.ask_descriptor(note, round) {
                 Verdict::Event(event) => {
                     out.give(event);
@@ -126,6 +124,9 @@ impl Kqueue {
                 }
                 _ => self.has_nothing(state, tag),
             }
+        } else if is_new || !is_level || note.has(flag::DISPATCH) {
+            // Of any other level, the set tells the next call again.
+            state.notes.activate(tag);
         }
         is_new
     }
