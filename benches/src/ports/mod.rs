@@ -5,6 +5,7 @@
 //! are. [`results`] judges, prints and stores the results.
 
 mod results;
+mod rows;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -45,7 +46,7 @@ pub(crate) static BENCH: Bench = Bench {
     run: |matches| run_with_args(matches, bench),
     rows: |raw| targets(&raw.sweep).map(|claim| of_target(claim, 3, raw)).collect(),
     overall: no_rows,
-    block: None,
+    block: Some(|raws, _, link| rows::block(raws, link)),
 };
 
 /// Hold event ports, /dev/poll and kqueue against bare epoll used alike.

@@ -11,7 +11,7 @@ use crate::targets::{Bound, Target, target_table};
 use crate::wait::results::Point;
 
 /// The loops that are judged by the ratio to another one's time, and the bound.
-const RATIOS: [(&str, &str, f64); 7] = [
+pub(crate) const RATIOS: [(&str, &str, f64); 7] = [
     ("event-port", "epoll-oneshot", 1.10),
     ("kqueue-dispatch", "epoll-oneshot", 1.10),
     ("kqueue-dispatch", "epoll-oneshot-counted", 1.10),

@@ -98,7 +98,9 @@ pub unsafe extern "C" fn kevent(
         // SAFETY: at most one beyond the last.
         place = unsafe { place.add(1) };
     };
-    let done = queue.apply(changes, room, &mut put).and_then(|reported| {
+    // Without changes, the lock is taken once.
+    let applied = if count > 0 { queue.apply(changes, room, &mut put) } else { Ok(0) };
+    let done = applied.and_then(|reported| {
         if reported > 0 {
             return Ok(reported);
         }

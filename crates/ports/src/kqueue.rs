@@ -8,7 +8,8 @@
 //! as notes are active, so that the queue can be polled, and threads that sleep learn of them.
 //!
 //! A note of a descriptor that tells of the level is in its set as such: the set tells of it again with each
-//! call, so it does not stay active, and what the set has just told is not asked for a second time.
+//! call, so it does not stay active, and what the set has just told is not asked for a second time. While no
+//! other note is active, its event is returned as soon as the set tells of it.
 //!
 //! The tricky invariant: whether a new or changed note of a descriptor is active is left to the set,
 //! which reports an entry that was added or modified if it is ready. If the queue looked itself, an
@@ -40,6 +41,7 @@ use rustix::io::Errno;
 use crate::inside::{Inside, NotedCloses, is_inside};
 use crate::port::{Closes, READABLE, errno};
 use crate::retrieve::Deadline;
+use harvest::Out;
 pub use kevent::{Kevent, filter, flag, note};
 use notes::{Notes, Tag};
 
@@ -76,7 +78,7 @@ pub struct Kqueue {
 #[derive(Debug, Default)]
 struct State {
     notes: Notes,
-    /// Which look at the sets this is: what an earlier one found may be so no more.
+    /// How often the queue was looked at or changed: what an earlier look found may be so no more.
     round: u64,
     files: vnode::Files,
     processes: process::Processes,
@@ -160,6 +162,7 @@ impl Kqueue {
     ) -> Result<usize, Errno> {
         let mut locked = self.lock()?;
         let state = &mut *locked.state;
+        state.round += 1;
         let mut reported = 0;
         // A change without a filter is none.
         for change in changes.into_iter().filter(|change| change.filter != 0) {
@@ -196,26 +199,31 @@ impl Kqueue {
         }
         let deadline = Deadline::after(timeout);
         let mut batch = Batch::new();
+        let mut before = 0;
         loop {
             let mut locked = self.lock()?;
             let state = &mut *locked.state;
+            // Threads that came in between may have returned what the sets told this one.
+            let is_now = state.round == before;
             state.round += 1;
             let again = std::mem::take(&mut state.asked_again);
             again.into_iter().for_each(|tag| state.notes.activate(tag));
+            let mut out = Out { room, got: 0, put: &mut put };
             let limit = room.min(BATCH);
             let fired = batch.events().len();
-            self.absorb(state, batch.events(), room);
+            self.absorb(state, (batch.events(), is_now), room, &mut out);
             let is_last = deadline.has_passed();
             let may_be_more = fired == limit && fired < room;
             if may_be_more || fired == 0 && (is_last || state.notes.has_active()) {
-                self.harvest(state, room - fired);
+                self.harvest(state, room - fired, &mut out);
             }
-            let got = self.scan(state, room, &mut put);
+            self.scan(state, &mut out);
             self.settle(state);
-            if got > 0 || is_last {
-                return Ok(got);
+            if out.got > 0 || is_last {
+                return Ok(out.got);
             }
             let is_told_of_all = state.asked_again.is_empty();
+            before = state.round;
             drop(locked);
             if self.is_closed.load(Ordering::SeqCst) {
                 return Err(Errno::BADF);
@@ -252,10 +260,11 @@ impl Kqueue {
         let mut locked = self.lock()?;
         let state = &mut *locked.state;
         state.round += 1;
-        self.harvest(state, room);
-        let got = self.scan(state, room, put);
+        let mut out = Out { room, got: 0, put };
+        self.harvest(state, room, &mut out);
+        self.scan(state, &mut out);
         self.settle(state);
-        Ok(got)
+        Ok(out.got)
     }
 
     /// How many events a thread that waits would be given now, at most.
@@ -264,7 +273,7 @@ impl Kqueue {
         let state = &mut *locked.state;
         state.round += 1;
         let count = state.notes.count();
-        self.harvest(state, count);
+        self.harvest(state, count, &mut Out { room: 0, got: 0, put: |_| {} });
         self.settle(state);
         state.notes.active_count()
     }

@@ -199,15 +199,19 @@ impl PollSet {
             // No more than there is room for: the kernel's list goes on behind those that it gave out.
             let wanted = (room - count).min(set.entries.len()).max(1);
             batch.resize(wanted.max(batch.len()), EpollEvent::default());
-            drop(set);
             let left = if count > 0 { Some(Duration::ZERO) } else { deadline.left() };
             let (epoll, room_for) = (self.epoll.as_fd(), &mut batch[..wanted]);
-            let fired = match (left, mask) {
-                (Some(Duration::ZERO), None) => epoll_wait(epoll, room_for, 0),
-                (None, None) => epoll_wait(epoll, room_for, -1),
-                (left, mask) => epoll_pwait2(epoll, room_for, left, mask),
+            let (fired, mut set) = if left == Some(Duration::ZERO) && mask.is_none() {
+                // A look does not block, so the lock is kept.
+                (epoll_wait(epoll, room_for, 0), set)
+            } else {
+                drop(set);
+                let fired = match (left, mask) {
+                    (None, None) => epoll_wait(epoll, room_for, -1),
+                    (left, mask) => epoll_pwait2(epoll, room_for, left, mask),
+                };
+                (fired, self.set()?)
             };
-            let mut set = self.set()?;
             let fired = fired.map_err(errno);
             if fired == Ok(wanted) {
                 self.replace_nudge(&mut batch[..wanted]);

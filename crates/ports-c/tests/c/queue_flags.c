@@ -70,6 +70,33 @@ static void a_dispatched_edge_is_told_again_when_it_is_enabled(void)
 	close(queue);
 }
 
+static void what_was_ready_and_is_no_more_is_told_again_when_it_is(void)
+{
+	struct kevent events[3];
+	int queue = new_queue();
+	int ends[3][2];
+	char byte;
+
+	for (int at = 0; at < 3; at++) {
+		new_pipe(ends[at]);
+		put(queue, ends[at][0], EVFILT_READ, EV_ADD | EV_DISPATCH);
+		CHECK(write(ends[at][1], "x", 1) == 1);
+	}
+	CHECK(kevent(queue, NULL, 0, events, 1, &now) == 1);
+	for (int at = 0; at < 3; at++)
+		CHECK(read(ends[at][0], &byte, 1) == 1);
+	no_event(queue);
+	for (int at = 0; at < 3; at++)
+		CHECK(write(ends[at][1], "x", 1) == 1);
+	/* The first one is disabled. */
+	CHECK(kevent(queue, NULL, 0, events + 1, 1, &now) == 1);
+	CHECK(events[1].ident != events[0].ident);
+	CHECK(kevent(queue, NULL, 0, events + 2, 1, &now) == 1);
+	CHECK(events[2].ident != events[0].ident && events[2].ident != events[1].ident);
+	no_event(queue);
+	close(queue);
+}
+
 static void a_dispatched_timer_counts_on(void)
 {
 	struct kevent event;
@@ -313,6 +340,7 @@ static void another_queue_in_its_place_is_another_queue(void)
 MAIN(CASE(enable_wins_over_disable), CASE(add_and_delete_make_a_note_or_end_the_one_that_there_is),
      CASE(oneshot_ends_the_note_whatever_else_it_has),
      CASE(a_dispatched_edge_is_told_again_when_it_is_enabled), CASE(a_dispatched_timer_counts_on),
+     CASE(what_was_ready_and_is_no_more_is_told_again_when_it_is),
      CASE(the_flags_of_a_note_are_those_of_its_first_change),
      CASE(flags_of_events_are_no_flags_of_changes), CASE(what_fails_without_room_ends_the_changes),
      CASE(a_receipt_without_any_room_ends_the_changes_too),

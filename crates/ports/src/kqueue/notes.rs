@@ -10,10 +10,13 @@ use iotomy_sys::measure::FileKind;
 use iotomy_sys::private_fd::PrivateFd;
 use iotomy_sys::signal_watch::Watched;
 
-use super::kevent::Kevent;
+use super::kevent::{Kevent, filter};
 use super::process::WatchedProcess;
 use super::vnode::WatchedFile;
 use crate::numbers::NumberMap;
+
+/// For what a set told that need not be so any more. A set tells of no event without any.
+pub(super) const UNKNOWN: u32 = 0;
 
 /// What a note is found by.
 pub(super) type Key = (i16, usize);
@@ -89,9 +92,16 @@ impl Note {
         self.event.flags & flag != 0
     }
 
+    /// Takes note of what its set has told of it in this round, or [`UNKNOWN`]; false if it has told before.
+    pub(super) fn hear(&mut self, round: u64, events: u32) -> bool {
+        let is_new = self.told.0 != round;
+        self.told = (round, events);
+        is_new
+    }
+
     /// What its set has told of its descriptor in this round.
     pub(super) fn told(&self, round: u64) -> Option<u32> {
-        (self.told.0 == round).then_some(self.told.1)
+        (self.told.0 == round && self.told.1 != UNKNOWN).then_some(self.told.1)
     }
 }
 
@@ -105,8 +115,55 @@ struct Slot {
 pub(super) struct Notes {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_key: NumberMap<Key, u32>,
+    by_key: ByKey,
     active: VecDeque<Tag>,
+}
+
+/// The numbers of notes by what they are found by.
+#[derive(Debug, Default)]
+struct ByKey {
+    /// Of each filter of descriptors: a number plus 1 for each descriptor, 0 for none.
+    of_descriptors: [Vec<u32>; filter::OF_DESCRIPTORS.len()],
+    others: NumberMap<Key, u32>,
+}
+
+impl ByKey {
+    fn get(&self, key: Key) -> Option<u32> {
+        match place(key.0) {
+            Some(place) => self.of_descriptors[place].get(key.1)?.checked_sub(1),
+            None => self.others.get(&key).copied(),
+        }
+    }
+
+    fn insert(&mut self, key: Key, number: u32) {
+        let Some(place) = place(key.0) else {
+            self.others.insert(key, number);
+            return;
+        };
+        let numbers = &mut self.of_descriptors[place];
+        if numbers.len() <= key.1 {
+            numbers.resize(key.1 + 1, 0);
+        }
+        numbers[key.1] = number + 1;
+    }
+
+    fn remove(&mut self, key: Key) {
+        match place(key.0) {
+            Some(place) => {
+                if let Some(number) = self.of_descriptors[place].get_mut(key.1) {
+                    *number = 0;
+                }
+            }
+            None => {
+                self.others.remove(&key);
+            }
+        }
+    }
+}
+
+/// Which of the filters of descriptors it is.
+fn place(of: i16) -> Option<usize> {
+    filter::OF_DESCRIPTORS.iter().position(|filter| *filter == of)
 }
 
 impl Notes {
@@ -132,7 +189,7 @@ impl Notes {
     }
 
     pub(super) fn find(&self, key: Key) -> Option<Tag> {
-        let index = *self.by_key.get(&key)?;
+        let index = self.by_key.get(key)?;
         Some(Tag { index, generation: self.slots[index as usize].generation })
     }
 
@@ -149,7 +206,7 @@ impl Notes {
         }
         let note = slot.note.take()?;
         slot.generation = slot.generation.wrapping_add(1);
-        self.by_key.remove(&note.key());
+        self.by_key.remove(note.key());
         self.free.push(tag.index);
         Some(note)
     }
@@ -175,15 +232,6 @@ impl Notes {
         if !note.is_disabled && !std::mem::replace(&mut note.is_active, true) {
             self.active.push_back(tag);
         }
-    }
-
-    /// [`Self::activate`], because its set has told these events in this round; false if it has before.
-    pub(super) fn activate_as(&mut self, tag: Tag, round: u64, events: u32) -> bool {
-        let Some(note) = self.get(tag) else { return true };
-        let is_new = note.told.0 != round;
-        note.told = (round, events);
-        self.activate(tag);
-        is_new
     }
 
     /// Puts an active note, which was taken out, in again as the last one.
@@ -212,7 +260,7 @@ impl Notes {
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.by_key.len()
+        self.slots.len() - self.free.len()
     }
 
     /// How many may be active at most.
