@@ -6,7 +6,7 @@ use crate::support;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_movers::MOVERS;
@@ -155,7 +155,7 @@ fn names_that_are_not_utf_8_are_told_byte_by_byte() {
 }
 
 /// Runs a script where mounts are nobody else's; `None`, skipped, where that is not possible.
-fn where_mounts_are_private(folder: &Folder, script: &str) -> Option<std::process::Output> {
+fn where_mounts_are_private(folder: &Folder, script: &str) -> Option<Output> {
     let copy = iotomy(&["copy"]).get_program().to_owned();
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-ec", script]).current_dir(folder.path(""));
@@ -215,16 +215,46 @@ fn a_file_that_fuse_shows_under_a_second_path_is_the_same() {
         fs::create_dir(folder.path(name)).unwrap();
     }
     folder.write("real/a", "not to be lost");
-    let copies =
-        "\"$IOTOMY\" copy shown/a real/a || echo $?; \"$IOTOMY\" copy real/a shown/a || echo $?";
     // Another file of the same size and time is copied over.
     let other = "cp -p real/a other; \"$IOTOMY\" copy other shown/a";
+    let copies = COPIES_TO_ITSELF.replace("ONE", "real/a").replace("OTHER", "shown/a");
     let script = format!("bindfs real shown || exit 32\n{copies}\n{other}\numount shown");
     let Some(output) = where_mounts_are_private(&folder, &script) else { return };
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "2\n2\n", "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.matches("they are the same file").count(), 2, "{said}");
+    refused_eight_times(&output);
     assert_eq!(folder.read("real/a"), b"not to be lost");
+}
+
+/// A file onto itself, by two names: emptied, or read as it grows.
+const COPIES_TO_ITSELF: &str = "
+for names in 'ONE OTHER' 'OTHER ONE'; do
+	set -- $names
+	timeout 20 \"$IOTOMY\" copy $1 $2 || echo $?
+	timeout 20 \"$IOTOMY\" copy --append $1 $2 || echo $?
+	timeout 20 \"$IOTOMY\" copy --seek 7 $1 $2 || echo $?
+	timeout 20 \"$IOTOMY\" copy $1 - >>$2 || echo $?
+done";
+
+fn refused_eight_times(output: &Output) {
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2\n".repeat(8), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("they are the same file").count(), 8, "{said}");
+}
+
+#[test]
+fn a_file_of_a_layer_is_the_one_that_an_overlay_shows() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("all")).unwrap();
+    let copies = COPIES_TO_ITSELF.replace("ONE", "upper/a").replace("OTHER", "shown/a");
+    let script = format!(
+        "mount -t tmpfs layers all && cd all && mkdir lower upper work shown && \
+         printf 'not to be lost' >upper/a && \
+         mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work shown shown || exit 32\n\
+         {copies}\ncp -p upper/a other; \"$IOTOMY\" copy other shown/a; cat upper/a >../kept\n\
+         umount shown; cd ..; umount all"
+    );
+    let Some(output) = where_mounts_are_private(&folder, &script) else { return };
+    refused_eight_times(&output);
+    assert_eq!(folder.read("kept"), b"not to be lost");
 }
 
 #[test]

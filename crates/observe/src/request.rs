@@ -121,6 +121,12 @@ impl Request {
         self.calls.is_some() || self.filter.restricts()
     }
 
+    /// Whether there is a call that can be counted, or a ring operation.
+    pub fn can_count(&self) -> bool {
+        calls(|name| self.wants(name)).into_iter().flatten().any(|word| word != 0)
+            || self.wants_rings()
+    }
+
     /// Whether there is a call that can end the watch, or a ring operation.
     pub fn can_be_ended(&self) -> bool {
         let can_end =

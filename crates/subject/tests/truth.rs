@@ -148,7 +148,8 @@ fn a_file_that_is_renamed_is_counted_under_each_of_its_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let script = "cd \"$0\" && exec 3> log && echo one >&3 && mv log log.1 && echo second >&3 && \
-        echo x > a.tmp && mv a.tmp a && cat a log.1 && mkdir d && mv a d/a && cat d/a && mv d/a a && cat a";
+        echo x > a.tmp && mv a.tmp a && cat a log.1 && mkdir d && mv a d/a && cat d/a && mv d/a a && cat a && \
+        mkdir e && echo yy > e/f && mv e g && cat g/f";
     each_observer(|observer| {
         let arguments = ["-c", script, folder.path().to_str().unwrap()];
         let watched = watch(observer, &command("/bin/sh", &arguments));
@@ -167,7 +168,9 @@ fn a_file_that_is_renamed_is_counted_under_each_of_its_names() {
         assert_eq!(use_of("a.tmp"), (0, 2), "{name}: {:#?}", watched.files);
         assert_eq!(use_of("a"), (4, 0), "{name}: {:#?}", watched.files);
         assert_eq!(use_of("d/a"), (2, 0), "{name}: {:#?}", watched.files);
-        for entry in ["log.1", "a", "d"] {
+        assert_eq!(use_of("e/f"), (0, 3), "{name}: {:#?}", watched.files);
+        assert_eq!(use_of("g/f"), (3, 0), "{name}: {:#?}", watched.files);
+        for entry in ["log.1", "a", "d", "g/f", "g"] {
             let _ = std::fs::remove_file(path(entry));
             let _ = std::fs::remove_dir(path(entry));
         }

@@ -426,13 +426,17 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         },
         rows: args.max_rows,
     };
-    if args.until.is_some() && !request.can_be_ended() {
-        return Err(Refusal::Other(anyhow!(
-            "--until: no call or ring operation that is counted can fulfil this; check the names of \
+    let unfulfilled = [
+        ("--where", args.r#where.is_some() && !request.can_count()),
+        ("--until", args.until.is_some() && !request.can_be_ended()),
+    ];
+    match unfulfilled.iter().find(|(_, is)| *is) {
+        Some((option, _)) => Err(Refusal::Other(anyhow!(
+            "{option}: no call or ring operation that is counted can fulfil this; check the names of \
              calls and groups"
-        )));
+        ))),
+        None => Ok(request),
     }
-    Ok(request)
 }
 
 /// The command for `argv`, run as `user` or as the current user.

@@ -77,8 +77,8 @@ static __always_inline u64 wide_argument(struct pt_regs *regs, u16 call, u32 at)
 
 /*
  * The name of a file, as a number: the entry of a directory at this address stays the same when it
- * is renamed, while its name, or the directory that it is in, becomes another one. Not static: the
- * stack of who asks has no room for its words.
+ * is renamed, while its name, or the directory that it is in, becomes another one; and so for that
+ * directory. Not static: the stack of who asks has no room for its words.
  */
 __noinline u64 name_number(u64 dentry)
 {
@@ -86,7 +86,9 @@ __noinline u64 name_number(u64 dentry)
 	struct dentry *at = (void *)dentry;
 	u64 name = word_at(&at->d_name.hash_len), above = word_at(&at->d_parent);
 
-	return ((dentry * odd ^ name) * odd ^ above) * odd;
+	at = (void *)above;
+	name = (dentry * odd ^ name) * odd ^ above;
+	return ((name * odd ^ word_at(&at->d_name.hash_len)) * odd ^ word_at(&at->d_parent)) * odd;
 }
 
 #endif

@@ -23,7 +23,7 @@ __noinline int note_file_at(struct filter *f, u64 at)
 	inode = BPF_CORE_READ(file, f_inode);
 	dentry = BPF_CORE_READ(file, f_path.dentry);
 	key.dentry = (u64)dentry;
-	key.above = (u64)BPF_CORE_READ(dentry, d_parent);
+	key.above = name_number((u64)BPF_CORE_READ(dentry, d_parent));
 	key.mount = (u64)BPF_CORE_READ(file, f_path.mnt);
 	key.hash = BPF_CORE_READ(dentry, d_name.hash_len);
 	key.inode = BPF_CORE_READ(inode, i_ino);

@@ -11,7 +11,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, getxattr, openat};
+use rustix::io::Errno;
 
 use super::place::reopened;
 
@@ -36,6 +37,9 @@ pub enum Distrust {
     /// Its mode lets a group write, and this user is root.
     #[error("its group may write it; try chmod g-w")]
     Group,
+    /// It has an access list (ACL) that lets somebody write.
+    #[error("its access list lets others write it; try setfacl -b")]
+    AccessList,
     /// A directory above it can be changed by another user.
     #[error("{folder} can be changed by {whom}", folder = .folder.display())]
     Folder {
@@ -59,7 +63,11 @@ impl From<Distrust> for io::Error {
 /// have written it or it is no regular file, which is not opened then.
 pub fn open_trusted(path: &Path) -> io::Result<File> {
     let node = File::from(openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
-    judge(&node.metadata()?, user())?;
+    let facts = node.metadata()?;
+    judge(&facts, user())?;
+    if lets_others_write(path, &facts) {
+        return Err(Distrust::AccessList.into());
+    }
     reopened(&node, OFlags::RDONLY | OFlags::NOCTTY, (CWD.as_fd(), path.as_os_str()))
 }
 
@@ -69,7 +77,10 @@ pub fn open_trusted(path: &Path) -> io::Result<File> {
 /// As [`open_trusted`].
 pub fn check_trusted(path: &Path) -> io::Result<()> {
     match path.metadata() {
-        Ok(facts) => Ok(judge(&facts, user())?),
+        Ok(facts) => match judge(&facts, user()) {
+            Ok(()) if lets_others_write(path, &facts) => Err(Distrust::AccessList.into()),
+            judged => Ok(judged?),
+        },
         Err(error) if is_absent(&error) => Ok(()),
         Err(error) => Err(error),
     }
@@ -104,7 +115,10 @@ pub fn trusted_folder(path: &Path) -> io::Result<PathBuf> {
     let user = user();
     for above in folder.ancestors() {
         let facts = above.metadata()?;
-        if let Some(whom) = who_can_change(&facts, user) {
+        let by_list = || {
+            lets_others_write(above, &facts).then(|| "those that its access list names".to_owned())
+        };
+        if let Some(whom) = who_can_change(&facts, user).or_else(by_list) {
             return Err(Distrust::Folder { folder: above.to_owned(), whom }.into());
         }
     }
@@ -161,6 +175,16 @@ fn is_outside(owner: u32) -> bool {
     owner == OVERFLOW && !is_whole(&maps())
 }
 
+/// Whether there is an access list (ACL) that lets somebody else write: the bits of the group are then what it lets any of
+/// those have that it names.
+fn lets_others_write(path: &Path, facts: &Metadata) -> bool {
+    let has_list = || {
+        let found = getxattr(path, c"system.posix_acl_access", &mut [0u8; 0][..]);
+        matches!(found, Ok(_) | Err(Errno::RANGE))
+    };
+    facts.mode() & (GROUP_WRITES | STICKY) == GROUP_WRITES && has_list()
+}
+
 /// A user's own group is often the default one of a directory, and holds nobody else; root's files are
 /// nobody's but root's.
 fn group_writes(facts: &Metadata, user: u32) -> bool {
@@ -189,6 +213,32 @@ mod tests {
         // As user of another id, who is not root: it is root's own or a stranger's.
         assert_eq!(reason(0o644, own + 1).is_ok(), own == 0);
         assert_eq!(judge(&folder.path().metadata().unwrap(), own), Err(Distrust::NotAFile));
+    }
+
+    #[test]
+    fn what_an_access_list_lets_others_write_is_not_trusted() {
+        let top = tempfile::tempdir_in("/tmp").unwrap();
+        let path = top.path().join("file");
+        fs::write(&path, "").unwrap();
+        let set = |on: &Path, list: &str| {
+            let set = std::process::Command::new("setfacl").args(["-m", list]).arg(on).status();
+            set.is_ok_and(|status| status.success())
+        };
+        if !set(&path, "u:2:r") {
+            return iotomy_needs::skip(
+                iotomy_needs::Need::Programs,
+                "no setfacl, or no lists here",
+            );
+        }
+        open_trusted(&path).unwrap();
+        assert!(set(&path, "u:2:rw"));
+        for error in [open_trusted(&path).unwrap_err(), check_trusted(&path).unwrap_err()] {
+            assert!(error.to_string().contains("access list"), "{error}");
+        }
+        trusted_folder(top.path()).unwrap();
+        assert!(set(top.path(), "u:2:rwx"));
+        let error = trusted_folder(top.path()).unwrap_err().to_string();
+        assert!(error.ends_with("can be changed by those that its access list names"), "{error}");
     }
 
     #[test]

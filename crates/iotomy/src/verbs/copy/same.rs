@@ -72,14 +72,18 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Whether the source is the target under another device's number, as FUSE shows the files of a directory (bindfs), and
-    /// would be gone with its content: a change of the time of the one is one of the other. Tried only where size and time
-    /// are equal; the time is put back.
+    /// Whether the source is the target under another device's number, as FUSE shows the files of a directory (bindfs) and
+    /// an overlay those of its layers: its content would be gone, or be read again and again as it grows. A change of the
+    /// time of the one is then one of the other. Tried only where size and time are equal; the time is put back.
     fn is_shown_as(&self, source: &Source) -> bool {
         let (from, to) = (source.end(), self.end_as_found());
-        let are_local = from.finds_holes() && to.finds_holes();
-        let is_regular = from.kind() == Kind::Regular && self.has_what_goes();
-        if are_local || !is_regular || from.size() != to.size() {
+        // Of its layers, an overlay shows the files by their own numbers.
+        let are_apart =
+            from.finds_holes() && to.finds_holes() && source.stat.st_ino != self.stat.st_ino;
+        let is_in_place = !matches!(self.hold, Hold::Fresh(_)) && to.kind() == Kind::Regular;
+        let is_in_danger = self.has_what_goes() || is_in_place && !self.truncates && to.size() > 0;
+        let is_regular = from.kind() == Kind::Regular && is_in_danger;
+        if are_apart || !is_regular || from.size() != to.size() {
             return false;
         }
         // Not from a cache.
