@@ -97,7 +97,7 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let others = MOVERS.iter().copied().filter(|mover| !is_in_order(mover.declaration().name));
     for mover in in_order.chain(others) {
         let Declaration { name, calls, .. } = *mover.declaration();
-        let reason = match suits(mover, source, target, job) {
+        let reason = match suits_unasked(mover, source, target, job) {
             Err(reason) => reason,
             Ok(()) if is_in_order(name) => continue,
             Ok(()) if calls.is_empty() => "it moves nothing".to_owned(),
@@ -114,7 +114,7 @@ pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let job = &memory::fitted(source, job);
     let order = in_order(Route::between(source, target, job)).into_iter();
     let steps = order
-        .filter(|(mover, _)| suits(*mover, source, target, job).is_ok())
+        .filter(|(mover, _)| suits_unasked(*mover, source, target, job).is_ok())
         .map(|(mover, choice)| Step { mover, reason: choice.reason })
         .collect();
     Plan { steps, unsuited: Vec::new(), block_size: block_of(source, target) }
@@ -152,6 +152,27 @@ fn suits(
     mover.serves(source, target, job)?;
     holes::suits(mover, job)?;
     memory::suits(mover, source, target, job)
+}
+
+/// Calls that pass on pages of the page cache. Where a file has no bytes, these are zeros until its file system has told
+/// where it ends.
+const PASSING_PAGES: [&str; 3] = ["copy_file_range", "sendfile", "splice"];
+
+/// The reason why a mover is not tried unasked, if it is not.
+fn suits_unasked(
+    mover: &dyn Mover,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(), String> {
+    suits(mover, source, target, job)?;
+    let passes_pages = mover.declaration().calls.iter().any(|call| PASSING_PAGES.contains(call));
+    if passes_pages && source.has_true_size() && !source.gives_its_size() {
+        return Err(
+            "the source may hold less than it claims, and read as zeros behind its end".to_owned()
+        );
+    }
+    Ok(())
 }
 
 /// The plan of one mover that was requested by name.

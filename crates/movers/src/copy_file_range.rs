@@ -23,7 +23,7 @@ use iotomy_sys::extent::first_place;
 
 use crate::in_kernel::{probed, repeat};
 use crate::position::{Positions, apart};
-use crate::refusal::{holds_its_size, only, plain};
+use crate::refusal::{only, plain};
 use crate::route::Route;
 use crate::{
     Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse,
@@ -112,7 +112,6 @@ impl Mover for CopyFileRange {
                 ));
             }
         }
-        holds_its_size(source)?;
         plain(source, target)?;
         match job.reflink {
             Reflink::Auto => {}

@@ -68,17 +68,6 @@ pub(crate) fn plain(source: &End<'_>, target: &End<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The reason for a refusal of a file that may be shorter than it claims: where it has no bytes, pages of the page cache
-/// are zeros until its file system has told where it ends.
-pub(crate) fn holds_its_size(source: &End<'_>) -> Result<(), String> {
-    if source.has_true_size() && !source.gives_its_size() {
-        return Err(
-            "its file system may hold less than it claims, and gives zeros for the rest".to_owned()
-        );
-    }
-    Ok(())
-}
-
 /// Whether a first answer of 0 bytes is not an end of file: the source's size is made up, or not yet
 /// reached.
 pub(crate) fn is_suspicious_end(source: &End<'_>) -> bool {

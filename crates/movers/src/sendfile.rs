@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
 use crate::position::apart;
-use crate::refusal::{holds_its_size, only, plain};
+use crate::refusal::{only, plain};
 use crate::route::Route;
 use crate::{Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe};
 
@@ -78,7 +78,6 @@ impl Mover for Sendfile {
         only(source, "source", &[Kind::Regular, Kind::Block])?;
         let takers = [Kind::Regular, Kind::Pipe, Kind::Socket, Kind::Char, Kind::Block];
         only(target, "target", &takers)?;
-        holds_its_size(source)?;
         plain(source, target)?;
         by_value_kept(source, target, job)?;
         apart(source, target, job)

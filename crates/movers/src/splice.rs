@@ -32,7 +32,7 @@ use crate::memory::buffer;
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::read_write::{pump, put_all, read_on};
-use crate::refusal::{holds_its_size, is_refusal, is_suspicious_end, plain, refused_or_failed};
+use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
 use crate::route::Route;
 use crate::{
     Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side,
@@ -123,7 +123,6 @@ impl Mover for Splice {
                 return Err(format!("the {role} is a {}", end.kind().name()));
             }
         }
-        holds_its_size(source)?;
         plain(source, target)?;
         by_value_kept(source, target, job)?;
         apart(source, target, job)
