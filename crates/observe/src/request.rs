@@ -1,4 +1,4 @@
-//! The target of a watch, and its result.
+//! The target of a watch, and what is asked of it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -182,9 +182,12 @@ impl RollUp {
         rows.connections.into_iter().for_each(|one| self.connections.add(targets, one));
     }
 
-    /// The sums.
-    pub fn into_rows(self) -> ImageRows {
+    /// Gives a record the sums, and puts its processes, threads and ledger together as these.
+    pub fn finish(self, record: &mut Trace) {
         let targets = &self.targets;
+        record.ledger = targets.roll_up(std::mem::take(&mut record.ledger));
+        record.threads = targets.roll_up_threads(std::mem::take(&mut record.threads));
+        record.processes = processes(std::mem::take(&mut record.processes), &self.firsts);
         let mut calls = self.calls.into_rows();
         // As the observers have them: of an image the longest first.
         calls.sort_by_cached_key(|call| {
@@ -193,13 +196,11 @@ impl RollUp {
         });
         let mut paths = self.paths.into_rows();
         paths.sort_by_key(|one| Reverse(one.calls));
-        ImageRows {
-            calls,
-            ring_operations: self.ring_operations.into_rows(),
-            files: self.files.into_rows(),
-            paths,
-            connections: self.connections.into_rows(),
-        }
+        record.calls = calls;
+        record.ring_operations = self.ring_operations.into_rows();
+        record.files = self.files.into_rows();
+        record.paths = paths;
+        record.connections = self.connections.into_rows();
     }
 }
 
@@ -219,13 +220,7 @@ impl Trace {
             paths: std::mem::take(&mut self.paths),
             connections: std::mem::take(&mut self.connections),
         });
-        self.ledger = sums.targets.roll_up(std::mem::take(&mut self.ledger));
-        self.threads = sums.targets.roll_up_threads(std::mem::take(&mut self.threads));
-        self.processes = processes(std::mem::take(&mut self.processes), &sums.firsts);
-        let rows = sums.into_rows();
-        (self.calls, self.ring_operations, self.files) =
-            (rows.calls, rows.ring_operations, rows.files);
-        (self.paths, self.connections) = (rows.paths, rows.connections);
+        sums.finish(self);
     }
 }
 

@@ -123,7 +123,7 @@ pub(super) fn outcome(
         }
     }
     if let Some(sums) = sums {
-        outcome.add(sums.into_rows());
+        sums.finish(&mut outcome.trace);
     }
     outcome
 }
