@@ -55,6 +55,36 @@ fn python(observer: &str, condition: &str, folder: &std::path::Path) -> Traced {
 }
 
 #[test]
+fn a_file_has_the_present_name_of_its_directory() {
+    each_observer(|observer| {
+        // `f` is read under both names of its directory, `g` is written under the first and read under the second.
+        for (name, bytes) in [("d1/f", 4), ("d2/f", 4), ("d1/g", 0), ("d2/g", 4)] {
+            let folder = tempfile::tempdir().unwrap();
+            let base = folder.path().canonicalize().unwrap();
+            let condition = format!("path == \"{}/{name}\" && call == \"read\"", base.display());
+            let script = "mkdir d1; echo one >d1/f; echo two >d1/g; read a <d1/f; mv d1 d2; \
+                read a <d2/f; read a <d2/g";
+            let options = ["--where", &condition];
+            let mut tracing = Tracing::new(observer, &options, &["sh", "-c", script]);
+            tracing.command.current_dir(&base);
+            let traced = tracing.run();
+            let moved: u64 = traced.record().calls.iter().map(|row| row.bytes).sum();
+            assert_eq!(moved, bytes, "{observer} {name}");
+        }
+    });
+}
+
+#[test]
+fn a_condition_that_no_call_can_fulfil_is_refused() {
+    for condition in ["1 == 2", "call == \"read\" && call == \"write\""] {
+        let run = support::iotomy(&["trace", "--where", condition, "--", "true"]).output().unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{condition}: {said}");
+        assert!(said.contains("--where: no call or ring operation"), "{condition}: {said}");
+    }
+}
+
+#[test]
 fn only_the_calls_for_which_it_holds_are_counted() {
     if !has("python3") {
         return;

@@ -4,15 +4,18 @@
 use crate::support;
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU64;
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use iotomy_movers::{BLOCK_SIZE, End, Job, MOVERS, Reflink, Sparse, chooser};
 use iotomy_needs::{Need, skip};
 
 use support::ends::{self, From, TargetKind};
 use support::{content, difference, folders, job, name, position};
+
+const EXT4: u64 = 0xef53;
 
 /// The movers of a plan, in their order.
 fn chosen(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Vec<&'static str> {
@@ -234,6 +237,30 @@ fn a_refused_mover_gives_way_to_the_next() {
     assert_eq!(refused, ["reflink"]);
     assert_eq!(report.moved.bytes, 100_000);
     assert_eq!(difference(&target.content().unwrap(), &given), None);
+}
+
+#[test]
+fn no_mover_that_passes_on_pages_is_chosen_where_a_file_may_hold_less_than_it_claims() {
+    const FUSE: u64 = 0x6573_5546;
+    let folder = folders::here();
+    let progress = AtomicU64::new(0);
+    let job = job(&progress);
+    for (kind, passing) in [
+        (TargetKind::File, &["copy-file-range", "sendfile"][..]),
+        (TargetKind::Pipe, &["splice"]),
+        (TargetKind::Unix, &["sendfile", "splice"]),
+    ] {
+        let source = ends::source(From::File(0), &content(1 << 20), folder.path());
+        let target = ends::target(kind, folder.path());
+        let stat = rustix::fs::fstat(&source.fd).unwrap();
+        let end = |magic| End::known(source.fd.as_fd(), &stat, OFlags::RDONLY, magic);
+        let to = End::new(&target.fd).unwrap();
+        let (own, of_server) = (chosen(&end(EXT4), &to, &job), chosen(&end(FUSE), &to, &job));
+        assert!(passing.iter().any(|name| own.contains(name)), "{kind:?}: {own:?}");
+        let of_pages = |name: &&str| ["copy-file-range", "sendfile", "splice"].contains(name);
+        assert!(!of_server.iter().any(of_pages), "{kind:?}: {of_server:?}");
+        assert!(of_server.contains(&"read-write"), "{kind:?}: {of_server:?}");
+    }
 }
 
 #[test]

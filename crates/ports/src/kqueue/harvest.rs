@@ -10,7 +10,7 @@ use super::notes::{Note, Source, Tag, UNKNOWN};
 use super::{BATCH, Batch, CHANGES, Kqueue, NUDGE, OTHERS, PROCESSES, State, Verdict, WRITES};
 use super::{process, signal, timer, user, vnode};
 
-/// Whether a place in the first set is no note's.
+/// Whether the first set has a place for something other than a note.
 fn is_other(word: u64) -> bool {
     word > u64::MAX - OTHERS as u64
 }
@@ -42,8 +42,8 @@ impl Kqueue {
         out: &mut Out<P>,
     ) {
         let mut batch = Batch::new();
-        // With much room and without active notes, no note is asked for that there is no room for: it would become
-        // active, and all of the next call's would come after it.
+        // With much room and without active notes, only as many notes are asked for as there is room for: a further one
+        // would become active, and all notes of the next call would come after it.
         let is_exact = limit >= BATCH && out.room > 0 && !state.notes.has_active();
         let (mut left, mut others) = if is_exact { (limit, OTHERS) } else { (limit + OTHERS, 0) };
         while left > 0 {
