@@ -48,6 +48,7 @@ pub(crate) mod block;
 mod books;
 mod btf;
 mod calibrate;
+mod call_numbers;
 mod cgroups;
 pub(crate) mod companion;
 mod condition;

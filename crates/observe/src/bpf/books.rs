@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use iotomy_record::{Histogram, Times};
 
+use super::call_numbers::{CallNumbers, CallStats, FrequentStats, RareStats, WaitStats};
 use super::connections;
 use super::details::{PathKey, PathRow};
 use super::layout::{
-    Attached, CARRY_STEP, CallKey, CallNumbers, CallStats, ErrorCount, FileKey, FileName,
-    FileStats, FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats,
+    Attached, CARRY_STEP, CallKey, ErrorCount, FileKey, FileName, FileStats, Image, Program,
+    ThreadRow,
 };
 use super::object::{RowAction, Session};
 use super::rings::RingBook;

@@ -2,7 +2,8 @@
 
 use iotomy_record::{LedgerRow, TIME_BUCKETS};
 
-use super::layout::{CallKey, CallNumbers, CallStats, Fields, FileKey, WaitStats, Wire};
+use super::call_numbers::{CallNumbers, CallStats, WaitStats};
+use super::layout::{CallKey, Fields, FileKey, Wire};
 
 /// Some rows of a call, or a hot row, as they stand.
 #[derive(Debug, Clone, Default)]

@@ -21,11 +21,12 @@ use libbpf_rs::{
     Iter, Link, Map, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder,
 };
 
+use super::call_numbers::{FrequentStats, RareStats, WaitStats};
 use super::condition;
 use super::connection_rows::{ConnectionErrorKey, ConnectionKey, ConnectionRow, Track};
 use super::layout::{
-    Attached, CallKey, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats,
-    FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats, Wire,
+    Attached, CallKey, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats, Image,
+    Program, ThreadRow, Wire,
 };
 
 pub(super) use self::adoption::Adoption;

@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iotomy_record::{
-    Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket, Times,
+    Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, FileBook};
+use super::call_numbers::{CallNumbers, FrequentStats, RareStats, WaitStats};
 use super::layout::{
-    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, CallNumbers, ErrorCount, Fields, FileKey,
-    FileName, FileStats, FrequentStats, Image, Program, RareStats, WaitStats, Wire,
+    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
+    Image, Program, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
 use super::object::{RowAction, Session};
@@ -26,8 +27,10 @@ use crate::sockets::SocketName;
 
 mod connections;
 mod rings;
+mod sums;
 
 use self::connections::ConnectionSums;
+use self::sums::{CallSum, FileSum};
 
 /// The names that snapshots share, as names do not change.
 #[derive(Default)]
@@ -514,101 +517,10 @@ impl ImageName {
     }
 }
 
-/// The sums of a call.
-#[derive(Default)]
-struct CallSum {
-    calls: u64,
-    errors: u64,
-    error_kinds: BTreeMap<String, u64>,
-    in_flight: u64,
-    numbers: CallNumbers,
-    times: Times,
-}
-
-impl CallSum {
-    fn add(&mut self, row: &LiveCall) {
-        self.calls += row.calls;
-        self.errors += row.errors;
-        self.numbers.add(&row.numbers);
-        row.times.iter().for_each(|(bucket, count)| self.times.add_bucket(*bucket, *count));
-        self.times.max_ns = self.times.max_ns.max(row.numbers.max_ns);
-    }
-
-    fn into_row(self, name: &CallName) -> Call {
-        let mut row = Call {
-            syscall: name.name.clone(),
-            calls: self.calls,
-            errors: self.errors,
-            error_kinds: self.error_kinds,
-            wall_times: self.times,
-            ..Call::default()
-        };
-        self.numbers.put(&mut row);
-        // The threads tell which are in progress.
-        (row.in_flight, row.entered_before) = (self.in_flight, 0);
-        if !name.returns_bytes {
-            row.bytes = 0;
-        }
-        row
-    }
-}
-
 fn add(to: &mut LedgerRow, from: &LedgerRow) {
     to.thread_ns += from.thread_ns;
     to.user_ns += from.user_ns;
     to.calls_on_cpu_ns += from.calls_on_cpu_ns;
     to.blocked_ns += from.blocked_ns;
     to.runnable_ns += from.runnable_ns;
-}
-
-/// The use of a file, and the only image that used it.
-#[derive(Default)]
-struct FileSum {
-    book: FileBook,
-    user: Option<u32>,
-    is_shared: bool,
-}
-
-impl FileSum {
-    fn used_by(&mut self, image: Option<u32>) {
-        self.is_shared |= self.user.is_some() && self.user != image || image.is_none();
-        self.user = if self.is_shared { None } else { image };
-    }
-
-    /// Its counts as a row without a name.
-    fn row(&self) -> FileUse {
-        FileUse {
-            read_calls: self.book.read_calls,
-            read_bytes: self.book.read_bytes,
-            write_calls: self.book.write_calls,
-            write_bytes: self.book.write_bytes,
-            map_calls: self.book.map_calls,
-            mapped_bytes: self.book.mapped_bytes,
-            ..FileUse::default()
-        }
-    }
-
-    fn join(&mut self, other: &Self) {
-        self.used_by(other.user);
-        self.merge(&other.book);
-    }
-
-    fn merge(&mut self, book: &FileBook) {
-        self.book.read_calls += book.read_calls;
-        self.book.read_bytes += book.read_bytes;
-        self.book.write_calls += book.write_calls;
-        self.book.write_bytes += book.write_bytes;
-        self.book.map_calls += book.map_calls;
-        self.book.mapped_bytes += book.mapped_bytes;
-    }
-
-    fn add_side(&mut self, side: &LiveSide, reads: bool) {
-        let (calls, bytes) = if reads {
-            (&mut self.book.read_calls, &mut self.book.read_bytes)
-        } else {
-            (&mut self.book.write_calls, &mut self.book.write_bytes)
-        };
-        *calls += side.calls;
-        *bytes += side.bytes;
-    }
 }

@@ -110,8 +110,8 @@ struct call_key {
 };
 
 /*
- * Numbers of a call. One with the name of a statistic of the record is that statistic; layout.rs
- * has them in this order, and how they add up.
+ * Numbers of a call. One with the name of a statistic of the record is that statistic;
+ * call_numbers.rs has them in this order, and how they add up.
  */
 struct call_numbers {
 	__u64 wall_ns;
