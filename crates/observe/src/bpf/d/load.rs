@@ -290,10 +290,6 @@ const BEGIN: u32 = 1;
 const END: u32 = 2;
 const ERROR: u32 = 3;
 
-/// So many integer variables with keys, or by thread, have their room from the start, some 100 bytes each: to take it
-/// from the kernel's allocator and give it back in each call takes longer than all else.
-const MADE_AT_ONCE: u32 = 65_536;
-
 /// What the sizes of maps depend on.
 struct Sizes<'s> {
     form: &'s Form,
@@ -348,11 +344,7 @@ fn prepare(
             }
             "numbers" => {
                 map.set_key_size(variable)?;
-                let most = count(keyed(false), variables);
-                map.set_max_entries(most)?;
-                if most <= MADE_AT_ONCE {
-                    map.set_map_flags(0)?;
-                }
+                map.set_max_entries(count(keyed(false), variables))?;
             }
             "strings" => {
                 map.set_key_size(variable)?;
