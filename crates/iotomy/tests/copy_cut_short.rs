@@ -63,16 +63,8 @@ fn a_limit_on_the_size_of_files_is_an_error_and_no_death() {
             met.push(mover);
         }
     }
-    let usual = [
-        "read-write",
-        "splice",
-        "copy-file-range",
-        "sendfile",
-        "mmap-write",
-        "pipelined",
-        "parallel",
-    ];
-    assert!(usual.iter().all(|mover| met.contains(mover)), "{met:?}");
+    let usual = "read-write splice copy-file-range sendfile mmap-write pipelined parallel";
+    assert!(usual.split(' ').all(|mover| met.contains(&mover)), "{met:?}");
 }
 
 #[test]

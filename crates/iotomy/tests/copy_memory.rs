@@ -39,24 +39,6 @@ fn memory_that_is_refused_is_an_error_before_the_target_is_touched() {
 }
 
 #[test]
-fn a_block_is_no_larger_than_what_there_is_to_copy() {
-    let folder = Folder::new();
-    let all = content(300_000);
-    folder.write("a", &all);
-    for mover in ["io-uring", "direct", "read-write", "pipelined", "parallel"] {
-        let output = within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "a", "b"]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() && !said.contains("memory") {
-            skip(Need::Machine, &format!("{mover}: {said}"));
-            continue;
-        }
-        assert!(output.status.success(), "{mover}: {said}");
-        assert!(folder.read("b") == all, "{mover}");
-        fs::remove_file(folder.path("b")).unwrap();
-    }
-}
-
-#[test]
 fn what_is_left_to_the_end_takes_no_more_than_there_is() {
     let folder = Folder::new();
     File::create(folder.path("a")).unwrap().set_len(128 << 20).unwrap();
@@ -125,19 +107,4 @@ fn windows_are_mapped_as_the_options_say() {
     assert_eq!(calls(&["--populate"]), [2, 0, 0]);
     assert_eq!(calls(&["--huge-pages"]), [0, 2, 0]);
     assert_eq!(calls(&["--populate", "--huge-pages"]), [0, 2, 2]);
-}
-
-#[test]
-fn options_of_windows_are_refused_to_movers_that_map_nothing() {
-    let folder = Folder::new();
-    folder.write("a", "new");
-    folder.write("b", "old");
-    for (words, said) in [
-        (&["--populate"][..], "cannot use --populate with the chooser's movers"),
-        (&["--huge-pages", "--mover", "splice"], "cannot use --huge-pages with splice"),
-    ] {
-        let found = folder.refuse(2, &[words, &["a", "b"]].concat());
-        assert!(found.contains(said) && found.contains("add --mover mmap-write"), "{found}");
-        assert_eq!(folder.read("b"), b"old");
-    }
 }

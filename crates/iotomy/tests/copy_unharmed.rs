@@ -1,17 +1,18 @@
-//! What is refused leaves the target as it was, whatever it is.
+//! What is refused leaves the target as it was, whatever it is: a device, a file that is mounted, or one that two file
+//! systems show.
 
-use crate::folders;
 use crate::support;
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use iotomy_movers::MOVERS;
+use iotomy_fault_fs::{Fault, FaultFs, Operation};
+use rustix::io::Errno;
 use support::copying::{Folder, content, refused};
 use support::volume::Device;
-use support::{Need, skip};
+use support::{Need, iotomy, skip};
 
 /// Runs the copy of something over `old`, which holds that word; it is refused, and holds it still.
 #[track_caller]
@@ -47,77 +48,6 @@ fn nothing_is_appended_to_a_block_device_whose_start_it_would_overwrite() {
 }
 
 #[test]
-fn a_place_that_cannot_be_sought_leaves_no_file_behind() {
-    let folder = Folder::new();
-    folder.write("a", "x");
-    let said = folder.refuse(2, &["--seek", "9223372036854775807", "a", "new"]);
-    assert!(said.contains("cannot seek to 9,223,372,036,854,775,807 in new"), "{said}");
-    assert_eq!(folder.names(), ["a"]);
-    folder.write("old", "old");
-    folder.refuse(2, &["--seek", "9223372036854775807", "a", "old"]);
-    assert_eq!(folder.read("old"), b"old");
-}
-
-#[test]
-fn a_mover_that_may_be_refused_and_cannot_be_tried_empties_nothing() {
-    let folder = Folder::new();
-    let here = folder.path("");
-    for mover in MOVERS.iter().map(|mover| mover.declaration().name) {
-        if mover == "read-write" {
-            continue;
-        }
-        let run = || folder.run(&["--mover", mover, "/proc/version", "old"]);
-        let said = spared(&here, run);
-        assert!(!said.contains("these can: copy-file-range"), "{said}");
-        assert!(!said.contains(", copy-file-range"), "{said}");
-    }
-    for mover in ["splice", "io-uring"] {
-        let fed = |words: &[&str]| {
-            let (out, into) = std::io::pipe().unwrap();
-            std::io::Write::write_all(&mut &into, b"new").unwrap();
-            drop(into);
-            folder.command(&[&["--mover", mover], words].concat()).stdin(out).output().unwrap()
-        };
-        let said = spared(&here, || fed(&["-", "old"]));
-        let why = "the source can be read only once; use --atomic";
-        assert!(said.contains(why), "{said}");
-        // Nothing is in danger where there is nothing, or where it stays until the end.
-        for words in [&["-", "new"][..], &["--atomic", "-", "old"]] {
-            let output = fed(words);
-            if mover == "io-uring" && !output.status.success() {
-                skip(Need::IoUring, &refused(2, &output));
-                continue;
-            }
-            assert!(output.status.success(), "{words:?}: {output:?}");
-            assert_eq!(folder.read(words[words.len() - 1]), b"new", "{words:?}");
-        }
-        let _ = fs::remove_file(folder.path("new"));
-    }
-}
-
-#[test]
-fn of_several_sources_none_is_carried_by_a_mover_that_may_be_refused_for_another() {
-    let folder = Folder::new();
-    folder.write("empty", "");
-    folder.write("a", content(10_000));
-    for words in [
-        &["--concat", "--mover", "copy-file-range", "empty", "/proc/version", "old"][..],
-        &["--concat", "--mover", "direct", "a", "a", "old"],
-        &["--concat", "--mover", "splice", "a", "empty", "a", "old"],
-    ] {
-        let said = spared(&folder.path(""), || folder.run(words));
-        assert!(
-            said.contains("only a single source can be tried; use --atomic"),
-            "{words:?}: {said}"
-        );
-    }
-    folder.copy(&["--concat", "--mover", "read-write", "a", "empty", "a", "old"]);
-    folder.copy(&["--concat", "--mover", "splice", "--atomic", "a", "empty", "a", "old"]);
-    folder.copy(&["--concat", "--mover", "splice", "a", "empty", "a", "new"]);
-    assert!(folder.read("old") == folder.read("new") && folder.read("new").len() == 20_000);
-}
-
-#[test]
 fn what_no_trial_can_be_made_for_beside_the_target_is_refused() {
     if !support::root() || !support::has("setpriv") {
         return;
@@ -144,62 +74,118 @@ fn what_no_trial_can_be_made_for_beside_the_target_is_refused() {
 fn a_mover_that_gets_no_descriptor_empties_nothing() {
     let folder = Folder::new();
     folder.write("a", content(300_000));
-    let mut refusals = 0;
     // Who runs the tests may have left descriptors open.
-    for most in 5..64 {
+    for most in 5.. {
         fs::write(folder.path("old"), "old").unwrap();
         let script = format!("ulimit -n {most}; exec \"$@\"");
         let mut command = support::bare("sh", &["-c", &script, "sh", support::IOTOMY, "copy"]);
         command.args(["--mover", "splice", "a", "old"]).current_dir(folder.path(""));
         let output = command.output().unwrap();
         if output.status.success() {
-            assert!(folder.read("old") == content(300_000));
-            continue;
+            assert!((6..64).contains(&most) && folder.read("old") == content(300_000), "{most}");
+            break;
         }
         let said = refused(2, &output);
         assert!(said.contains("Too many open files"), "{said}");
         assert_eq!(folder.read("old"), b"old", "{most}: {said}");
-        refusals += 1;
-    }
-    assert!((1..59).contains(&refusals), "{refusals} of 59 were refused");
-}
-
-#[test]
-fn a_trial_asks_for_what_the_copy_will_ask_for() {
-    match folders::small(8 << 20) {
-        Err(reason) => skip(Need::Devices, &reason),
-        Ok(folder) => {
-            let words = ["copy", "--mover", "fallocate", "--count", "64M", "/dev/zero", "old"];
-            let run = || support::iotomy(&words).current_dir(folder.path()).output().unwrap();
-            let said = spared(folder.path(), run);
-            assert!(said.contains("fallocate: fallocate: No space left"), "{said}");
-        }
-    }
-    match folders::image("btrfs") {
-        Err(reason) => skip(Need::Devices, &reason),
-        Ok(folder) => {
-            fs::write(folder.path().join("source"), content(3 << 20)).unwrap();
-            // Only whole blocks can be shared.
-            let words = ["copy", "--mover", "reflink", "--count", "1572865", "source", "old"];
-            let run = || support::iotomy(&words).current_dir(folder.path()).output().unwrap();
-            let said = spared(folder.path(), run);
-            assert!(said.contains("reflink: ioctl: Invalid argument"), "{said}");
-        }
     }
 }
 
+/// Runs a script where mounts are nobody else's; `None`, skipped, where that is not possible.
+fn where_mounts_are_private(folder: &Folder, script: &str) -> Option<Output> {
+    let copy = iotomy(&["copy"]).get_program().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-ec", script]).current_dir(folder.path(""));
+    let output = command.env("IOTOMY", copy).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("unshare failed")
+        || output.status.code() == Some(32)
+    {
+        skip(Need::Root, "no mounts for this user");
+        return None;
+    }
+    Some(output)
+}
+
 #[test]
-fn the_mover_that_moves_nothing_empties_nothing() {
+fn an_output_onto_a_mounted_file_is_written_in_place_and_atomic_is_refused_with_advice() {
     let folder = Folder::new();
     folder.write("a", "new");
-    for words in [&["a", "old"][..], &["--atomic", "a", "old"], &["--count", "3", "a", "old"]] {
-        let words = [&["--mover", "null"], words].concat();
-        let said = spared(&folder.path(""), || folder.run(&words));
-        let why = "by null: it moves nothing, and the target would lose its content";
-        assert!(said.contains(why) && said.contains("these can: read-write"), "{said}");
+    folder.write("behind", "a longer text that was there before".repeat(1000));
+    folder.write("on", "");
+    let script = "mount --bind behind on\n\"$IOTOMY\" copy --json on a b";
+    let Some(output) = where_mounts_are_private(&folder, script) else { return };
+    assert!(output.status.success(), "{output:?}");
+    let record = String::from_utf8(folder.read("behind")).unwrap();
+    assert!(record.starts_with('{') && record.trim_end().ends_with('}'), "{record}");
+    assert_eq!(folder.names(), ["a", "b", "behind", "on"]);
+    let script = "mount --bind behind on\n\"$IOTOMY\" copy --atomic a on";
+    let Some(output) = where_mounts_are_private(&folder, script) else { return };
+    let said = refused(2, &output);
+    assert!(said.contains("it is a mount point") && said.contains("leave out --atomic"), "{said}");
+    assert_eq!(folder.read("behind"), record.as_bytes());
+}
+
+#[test]
+fn a_file_that_fuse_shows_under_a_second_path_is_the_same() {
+    let folder = Folder::new();
+    for name in ["real", "shown"] {
+        fs::create_dir(folder.path(name)).unwrap();
     }
-    for words in [&["a", "none"][..], &["--append", "a", "old"], &["--seek", "1", "a", "old"]] {
-        folder.copy(&[&["--mover", "null"], words].concat());
+    folder.write("real/a", "not to be lost");
+    // Another file of the same size and time is copied over.
+    let other = "cp -p real/a other; \"$IOTOMY\" copy other shown/a";
+    let copies = COPIES_TO_ITSELF.replace("ONE", "real/a").replace("OTHER", "shown/a");
+    let script = format!("bindfs real shown || exit 32\n{copies}\n{other}\numount shown");
+    let Some(output) = where_mounts_are_private(&folder, &script) else { return };
+    refused_eight_times(&output);
+    assert_eq!(folder.read("real/a"), b"not to be lost");
+}
+
+/// A file onto itself, by two names: emptied, or read as it grows.
+const COPIES_TO_ITSELF: &str = "
+for names in 'ONE OTHER' 'OTHER ONE'; do
+	set -- $names
+	timeout 20 \"$IOTOMY\" copy $1 $2 || echo $?
+	timeout 20 \"$IOTOMY\" copy --append $1 $2 || echo $?
+	timeout 20 \"$IOTOMY\" copy --seek 7 $1 $2 || echo $?
+	timeout 20 \"$IOTOMY\" copy $1 - >>$2 || echo $?
+done";
+
+fn refused_eight_times(output: &Output) {
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2\n".repeat(8), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("they are the same file").count(), 8, "{said}");
+}
+
+#[test]
+fn a_file_of_a_layer_is_the_one_that_an_overlay_shows() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("all")).unwrap();
+    let copies = COPIES_TO_ITSELF.replace("ONE", "upper/a").replace("OTHER", "shown/a");
+    let script = format!(
+        "mount -t tmpfs layers all && cd all && mkdir lower upper work shown && \
+         printf 'not to be lost' >upper/a && \
+         mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work shown shown || exit 32\n\
+         {copies}\ncp -p upper/a other; \"$IOTOMY\" copy other shown/a; cat upper/a >../kept\n\
+         umount shown; cd ..; umount all"
+    );
+    let Some(output) = where_mounts_are_private(&folder, &script) else { return };
+    refused_eight_times(&output);
+    assert_eq!(folder.read("kept"), b"not to be lost");
+}
+
+#[test]
+fn a_new_output_is_synced_like_one_that_replaces_another() {
+    let faults = [Fault::everywhere(Operation::Fsync, Errno::IO)];
+    let mounted = match FaultFs::mount(&[("old", b"old")], &faults) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(Need::Fuse, &reason),
+    };
+    let folder = Folder::new();
+    folder.write("a", "new");
+    for name in ["new.json", "old"] {
+        let said = folder.refuse(2, &["--json", mounted.path(name).to_str().unwrap(), "a", "b"]);
+        assert!(said.contains("cannot fsync ") && said.contains(name), "{said}");
     }
-    assert_eq!((folder.read("none"), folder.read("old")), (Vec::new(), b"old".to_vec()));
+    assert_eq!(fs::read(mounted.path("old")).unwrap(), b"old");
 }

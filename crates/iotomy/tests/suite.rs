@@ -17,8 +17,6 @@ mod brief;
 mod completion;
 mod completion_hostile;
 mod config;
-mod copy_atomic;
-mod copy_claims;
 mod copy_cut_short;
 mod copy_explain;
 mod copy_files;

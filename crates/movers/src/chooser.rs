@@ -237,6 +237,20 @@ pub fn run(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<Report, Failed> {
+    run_and_tell(plan, source, target, job, &|_| {})
+}
+
+/// As [`run`]; `begins` gets the name of each mover before it is tried.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_and_tell(
+    plan: &Plan,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    begins: &dyn Fn(&'static str),
+) -> Result<Report, Failed> {
     let mut refused = Vec::new();
     let job = &with_block(plan, source, job);
     if !(source.has_true_size() && source.size() <= ONE_ROUND) {
@@ -245,6 +259,7 @@ pub fn run(
     }
     for step in &plan.steps {
         let name = step.mover.declaration().name;
+        begins(name);
         match holes::run(step.mover, source, target, job) {
             Ok(Outcome::Done(moved)) => return Ok(Report { mover: Some(name), moved, refused }),
             Ok(Outcome::Refused { call, errno }) => {

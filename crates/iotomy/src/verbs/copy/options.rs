@@ -1,15 +1,16 @@
-//! The command line of `iotomy copy`, and the mover's job made from it.
+//! The command line of `iotomy copy`, and the options of the copy made from it.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use iotomy_movers::{Job, MOVERS, Mover, Reflink, Sparse};
+use iotomy_copy::{Detail, Options, Placement};
+use iotomy_movers::{Job, MOVERS, Reflink, Sparse};
+use iotomy_record::lossless;
 
-use super::messages::shown;
 use super::sizes::{block_size, size};
 use crate::manual::Manual;
 use crate::verbs::saving::SaveArgs;
@@ -50,7 +51,7 @@ pub(crate) const MANUAL: Manual = Manual {
 /// standard output, writes the sources one after another. `-` is standard input or output. Sizes
 /// are in bytes; K, M, G and T are powers of 1024. iotomy chooses the mover from the properties of
 /// both ends; if the kernel refuses it before anything has moved, the next mover takes its place.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(override_usage = "iotomy copy [OPTIONS] SRC… DST\n       \
                       iotomy copy --list")]
 pub(crate) struct CopyArgs {
@@ -93,48 +94,48 @@ pub(crate) struct CopyArgs {
 
     /// Copy by value: later writes to the source must not show through in the target
     #[arg(long)]
-    pub(super) by_value: bool,
+    by_value: bool,
 
     /// Holes in the target: those of the source (auto), none (never), or every block of zeros
     /// (always)
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Choice::Auto)]
-    pub(super) sparse: Choice,
+    sparse: Choice,
 
     /// Whether both files may share extents on disk until one of them is written to
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Choice::Auto)]
-    pub(super) reflink: Choice,
+    reflink: Choice,
 
     /// fsync the target, and its directory if its name is new, before exiting
     #[arg(long)]
-    pub(super) fsync: bool,
+    fsync: bool,
 
     /// Preserve mode, owner, times and extended attributes
     #[arg(long)]
-    pub(super) preserve: bool,
+    preserve: bool,
 
     /// Skip the first SIZE bytes (read and discarded if the source cannot seek)
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size, hide_default_value = true)]
-    pub(super) skip: u64,
+    skip: u64,
 
     /// Write in place at this offset of the target; the rest of it stays unchanged
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(super) seek: Option<u64>,
+    seek: Option<u64>,
 
     /// Copy at most SIZE bytes
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(super) count: Option<u64>,
+    count: Option<u64>,
 
     /// Write the sources one after another into the target
     #[arg(long)]
-    pub(super) concat: bool,
+    concat: bool,
 
     /// Append to the target
     #[arg(long, conflicts_with = "seek")]
-    pub(super) append: bool,
+    append: bool,
 
     /// Replace the target only when the copy is complete; after a failure the old target is intact
     #[arg(long, conflicts_with_all = ["seek", "append"])]
-    pub(super) atomic: bool,
+    atomic: bool,
 
     /// Show progress; on a terminal, the default is to show it after one second
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
@@ -143,7 +144,7 @@ pub(crate) struct CopyArgs {
 
     /// Read the target back and compare it with the source
     #[arg(long)]
-    pub(super) verify: bool,
+    verify: bool,
 
     /// Write a record of the copy to FILE; `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -162,9 +163,10 @@ const THREADS: u32 = 2;
 const MAPPING: &str = "mmap-write";
 
 /// A setting that can be left to iotomy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Choice {
     /// As appropriate
+    #[default]
     Auto,
     /// Never
     Never,
@@ -181,21 +183,10 @@ fn movers() -> impl TypedValueParser<Value = &'static str> {
         .try_map(|name| iotomy_movers::mover(&name).map(|m| m.declaration().name).ok_or("no mover"))
 }
 
-/// Standard input and output have names too, which lead to the same descriptors.
-const STANDARD: [[&str; 4]; 2] = [
-    ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"],
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"],
-];
-
-/// Whether a path means standard input (for sources) or output (for the target).
-pub(super) fn is_standard(path: &Path, role: usize) -> bool {
-    STANDARD[role].iter().any(|name| path == Path::new(name))
+/// A path in messages: each byte of it can be told.
+pub(super) fn shown(path: &Path) -> String {
+    lossless(path.as_os_str().as_bytes())
 }
-
-/// Of [`is_standard`]: standard input.
-pub(super) const INPUT: usize = 0;
-/// Of [`is_standard`]: standard output.
-pub(super) const OUTPUT: usize = 1;
 
 impl CopyArgs {
     /// The command line that consists of names alone, which is most there are; `None` of any other.
@@ -216,32 +207,7 @@ impl CopyArgs {
         if paths.is_empty() {
             return None;
         }
-        Some(Self {
-            paths,
-            mover: None,
-            list: false,
-            explain: false,
-            block_size: None,
-            depth: DEPTH,
-            threads: THREADS,
-            populate: false,
-            huge_pages: false,
-            by_value: false,
-            sparse: Choice::Auto,
-            reflink: Choice::Auto,
-            fsync: false,
-            preserve: false,
-            skip: 0,
-            seek: None,
-            count: None,
-            concat: false,
-            append: false,
-            atomic: false,
-            progress: Choice::Auto,
-            verify: false,
-            json: None,
-            save: SaveArgs::default(),
-        })
+        Some(Self { paths, depth: DEPTH, threads: THREADS, ..Self::default() })
     }
 
     /// The sources and the target.
@@ -266,38 +232,54 @@ impl CopyArgs {
         }
     }
 
-    /// The mover requested by name.
-    pub(super) fn mover(&self) -> Option<&'static dyn Mover> {
-        self.mover.and_then(iotomy_movers::mover)
+    /// Whether the traffic has to be recorded. The setting that keeps all runs is not read here:
+    /// reading it takes a small copy too long, so it applies only to runs that make a record anyway.
+    pub(super) fn makes_record(&self) -> bool {
+        self.json.is_some() || self.explain || self.save.is_given()
     }
 
-    /// The job for a mover.
-    pub(super) fn job<'a>(&self, count: Option<u64>, progress: &'a AtomicU64) -> Job<'a> {
-        Job {
-            count,
-            block_size: self.block_size,
-            depth: self.depth,
-            threads: self.threads,
-            populate: self.populate,
-            huge_pages: self.huge_pages,
-            by_value: self.by_value,
-            reflink: match self.reflink {
-                Choice::Auto => Reflink::Auto,
-                Choice::Never => Reflink::Never,
-                Choice::Always => Reflink::Always,
+    /// The options of the copy.
+    pub(super) fn options(&self) -> Options {
+        Options {
+            mover: self.mover.and_then(iotomy_movers::mover),
+            job: Job {
+                count: self.count,
+                block_size: self.block_size,
+                depth: self.depth,
+                threads: self.threads,
+                populate: self.populate,
+                huge_pages: self.huge_pages,
+                by_value: self.by_value,
+                reflink: match self.reflink {
+                    Choice::Auto => Reflink::Auto,
+                    Choice::Never => Reflink::Never,
+                    Choice::Always => Reflink::Always,
+                },
+                sparse: match self.sparse {
+                    Choice::Auto => Sparse::Auto,
+                    Choice::Never => Sparse::Never,
+                    Choice::Always => Sparse::Always,
+                },
+                ..Options::default().job
             },
-            sparse: match self.sparse {
-                Choice::Auto => Sparse::Auto,
-                Choice::Never => Sparse::Never,
-                Choice::Always => Sparse::Always,
+            skip: self.skip,
+            placement: match self.seek {
+                Some(offset) => Placement::At(offset),
+                None if self.append => Placement::Append,
+                None if self.atomic => Placement::Atomic,
+                None => Placement::Truncate,
             },
-            ..Job::new(progress)
+            concat: self.concat,
+            fsync: self.fsync,
+            preserve: self.preserve,
+            verify: self.verify,
+            detail: match self.makes_record() {
+                _ if self.explain => Detail::Probes,
+                _ if self.json.is_some() => Detail::Reasons,
+                true => Detail::Parts,
+                false => Detail::Sums,
+            },
         }
-    }
-
-    /// Whether the old content of a regular target is discarded.
-    pub(super) fn truncates(&self) -> bool {
-        self.seek.is_none() && !self.append
     }
 }
 

@@ -5,13 +5,11 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use iotomy_movers::chooser::Plan;
-use iotomy_movers::{Declaration, End, Job, MOVERS, MoveError, Mover, Outcome, Probe, Session};
+use iotomy_copy::Progress;
 use iotomy_report::bytes;
 
 use super::options::Choice;
@@ -25,27 +23,26 @@ const REDRAW: Duration = Duration::from_millis(200);
 const LONG: u64 = 8 << 20;
 /// Many small files take long from here on.
 const LONG_AGO: Duration = Duration::from_millis(500);
-/// No total is known.
-const UNKNOWN: u64 = u64::MAX;
 
 /// Draws the progress line at its times.
 pub(super) struct Meter {
     when: Choice,
     /// Read only when it is needed: the first reading of the clock costs as much as several calls.
     begun: Option<Instant>,
-    /// The size of the next part.
-    size: Option<u64>,
-    shared: Arc<Shared>,
-    drawing: Option<JoinHandle<()>>,
     terminal: Option<bool>,
+    drawing: Option<Drawing>,
+}
+
+/// What is drawn, and the thread that draws.
+struct Drawing {
+    line: Arc<Line>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// The state that the copying and the drawing thread share.
-pub(super) struct Shared {
-    /// Bytes moved so far, by all parts.
-    pub(super) moved: AtomicU64,
-    total: AtomicU64,
-    begun: Option<Instant>,
+struct Line {
+    progress: Arc<Progress>,
+    begun: Instant,
     terminal: bool,
     state: Mutex<State>,
     wake: Condvar,
@@ -58,108 +55,74 @@ struct State {
 }
 
 impl Meter {
-    /// Draws nothing yet. `timed`: the time since the start will be needed.
-    pub(super) fn new(when: Choice, timed: bool) -> Self {
-        let begun = (timed || when == Choice::Always).then(Instant::now);
-        Self {
-            when,
-            begun,
-            size: None,
-            shared: Shared::new(false, begun),
-            drawing: None,
-            terminal: None,
-        }
+    /// Draws nothing yet.
+    pub(super) fn new(when: Choice) -> Self {
+        let begun = (when == Choice::Always).then(Instant::now);
+        Self { when, begun, terminal: None, drawing: None }
     }
 
-    /// Since the start, where that is timed.
-    pub(super) fn elapsed(&self) -> Duration {
-        since(self.begun)
-    }
-
-    /// The counter for a job.
-    pub(super) fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.shared)
-    }
-
-    /// Announces the next part with its size, as far as that is known: the total, unless `more`
-    /// parts follow.
-    pub(super) fn expect(&mut self, size: Option<u64>, more: bool) {
-        self.size = size;
-        let total = size.filter(|_| !more).unwrap_or(UNKNOWN);
-        self.shared.total.store(total, Ordering::Relaxed);
-    }
-
-    /// A plan is about to run: starts drawing if it can take long. `quiet`: an end is a terminal,
-    /// which drawing would disturb.
-    pub(super) fn begin(&mut self, plan: &mut Plan, quiet: impl Fn() -> bool) {
-        let wanted = match self.when {
+    /// A part is about to run: starts drawing if it can take long. `is_on_terminal`: an end of it is a
+    /// terminal, which drawing would disturb.
+    pub(super) fn begin(&mut self, progress: &Arc<Progress>, is_on_terminal: impl Fn() -> bool) {
+        let is_wanted = match self.when {
             Choice::Never => false,
             Choice::Always => true,
-            Choice::Auto => self.is_on_terminal() && self.is_long() && !quiet(),
+            Choice::Auto => self.sees_terminal() && self.is_long(progress) && !is_on_terminal(),
         };
-        if !wanted {
+        if !is_wanted || self.drawing.is_some() {
             return;
         }
-        announce(plan);
-        if self.drawing.is_none() {
-            let shared = Shared::new(self.is_on_terminal(), self.begun);
-            for (new, old) in
-                [(&shared.moved, &self.shared.moved), (&shared.total, &self.shared.total)]
-            {
-                new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
-            self.shared = shared;
-            let shared = Arc::clone(&self.shared);
-            let first = if self.when == Choice::Always { REDRAW } else { QUIET };
-            // If no thread can be created, there is no progress line, and the copy goes on.
-            self.drawing = std::thread::Builder::new().spawn(move || shared.draw(first)).ok();
-        }
+        let line = Arc::new(Line {
+            progress: Arc::clone(progress),
+            begun: *self.begun.get_or_insert_with(Instant::now),
+            terminal: self.sees_terminal(),
+            state: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let first = if self.when == Choice::Always { REDRAW } else { QUIET };
+        let drawn = Arc::clone(&line);
+        // If no thread can be created, there is no progress line, and the copy goes on.
+        let thread = std::thread::Builder::new().spawn(move || drawn.draw(first)).ok();
+        self.drawing = Some(Drawing { line, thread });
     }
 
     /// Whether the next part can take long, or the last one did.
-    fn is_long(&mut self) -> bool {
+    fn is_long(&mut self, progress: &Progress) -> bool {
         let begun = *self.begun.get_or_insert_with(Instant::now);
-        self.size.is_none_or(|size| size >= LONG) || begun.elapsed() >= LONG_AGO
+        progress.expected().is_none_or(|bytes| bytes >= LONG) || begun.elapsed() >= LONG_AGO
     }
 
-    /// Checked once, for any number of files.
-    fn is_on_terminal(&mut self) -> bool {
+    /// Whether standard error is a terminal; checked once, for any number of files.
+    fn sees_terminal(&mut self) -> bool {
         *self.terminal.get_or_insert_with(|| std::io::stderr().is_terminal())
     }
 
     /// Removes the line, to make room for other text.
     pub(super) fn clear(&self) {
-        self.shared.clear_line(&mut self.shared.state());
+        if let Some(Drawing { line, .. }) = &self.drawing {
+            line.clear(&mut line.state());
+        }
     }
 
     /// Ends the drawing; if it was requested explicitly, the last line stays.
     pub(super) fn end(&mut self) {
-        self.shared.state().over = true;
-        self.shared.wake.notify_all();
-        if let Some(drawing) = self.drawing.take() {
+        let (mut moved, mut mover) = (0, "");
+        if let Some(Drawing { line, thread }) = self.drawing.take() {
+            line.state().over = true;
+            line.wake.notify_all();
             // A thread that panicked has printed the reason.
-            let _ = drawing.join();
+            let _ = thread.map(JoinHandle::join);
+            line.clear(&mut line.state());
+            (moved, mover) = (line.progress.moved(), line.progress.mover());
         }
-        self.clear();
-        if self.when == Choice::Always {
-            let line = self.shared.line(self.shared.moved.load(Ordering::Relaxed), true);
-            let _ = writeln!(std::io::stderr(), "{line}");
+        if let (Choice::Always, Some(begun)) = (self.when, self.begun) {
+            let last = fitted(line(moved, None, begun.elapsed(), mover, true));
+            let _ = writeln!(std::io::stderr(), "{last}");
         }
     }
 }
 
-impl Shared {
-    fn new(terminal: bool, begun: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self {
-            moved: AtomicU64::new(0),
-            total: AtomicU64::new(UNKNOWN),
-            begun,
-            terminal,
-            state: Mutex::default(),
-            wake: Condvar::new(),
-        })
-    }
-
+impl Line {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +139,9 @@ impl Shared {
             }
             // A file that is not a terminal gets a line a second.
             pause = if self.terminal { REDRAW } else { QUIET };
-            let line = self.line(self.moved.load(Ordering::Relaxed), false);
+            let (moved, total) = (self.progress.moved(), self.progress.total());
+            let took = self.begun.elapsed();
+            let line = fitted(line(moved, total, took, self.progress.mover(), false));
             let text =
                 if self.terminal { format!("{}{line}", erased()) } else { format!("{line}\n") };
             state.drawn = self.terminal;
@@ -185,29 +150,22 @@ impl Shared {
         }
     }
 
-    fn clear_line(&self, state: &mut State) {
+    fn clear(&self, state: &mut State) {
         if std::mem::take(&mut state.drawn) {
             let _ = std::io::stderr().write_all(erased().as_bytes());
         }
     }
-
-    fn line(&self, moved: u64, done: bool) -> String {
-        let total = Some(self.total.load(Ordering::Relaxed)).filter(|total| *total != UNKNOWN);
-        let mover = MOVERS.get(AT_WORK.load(Ordering::Relaxed));
-        let name = mover.map_or("", |mover| mover.declaration().name);
-        let text = line(moved, total, since(self.begun), name, done);
-        let columns = rustix::termios::tcgetwinsize(std::io::stderr())
-            .map_or(0, |size| usize::from(size.ws_col));
-        match columns {
-            0 => text,
-            // The last column would wrap.
-            columns => text.chars().take(columns.saturating_sub(1)).collect(),
-        }
-    }
 }
 
-fn since(begun: Option<Instant>) -> Duration {
-    begun.map_or(Duration::ZERO, |begun| begun.elapsed())
+/// As much of a line as the terminal has columns for.
+fn fitted(line: String) -> String {
+    let columns =
+        rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        0 => line,
+        // The last column would wrap.
+        columns => line.chars().take(columns.saturating_sub(1)).collect(),
+    }
 }
 
 /// The sequence that clears the cursor's line.
@@ -256,49 +214,6 @@ fn clock(seconds: f64) -> String {
         format!("{hours}:{minutes:02}:{seconds:02}")
     } else {
         format!("{minutes}:{seconds:02}")
-    }
-}
-
-/// The mover that began last, by its place in [`MOVERS`].
-static AT_WORK: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-/// A mover that reports its start: a plan may try several before one is not refused.
-struct Announced(usize);
-
-impl Mover for Announced {
-    fn declaration(&self) -> &'static Declaration {
-        MOVERS[self.0].declaration()
-    }
-
-    fn probe(&self) -> Probe {
-        MOVERS[self.0].probe()
-    }
-
-    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
-        MOVERS[self.0].serves(source, target, job)
-    }
-
-    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        AT_WORK.store(self.0, Ordering::Relaxed);
-        MOVERS[self.0].run(source, target, job)
-    }
-
-    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
-        AT_WORK.store(self.0, Ordering::Relaxed);
-        MOVERS[self.0].session(source, target)
-    }
-}
-
-/// Makes the movers of a plan report their start.
-fn announce(plan: &mut Plan) {
-    static ALL: OnceLock<Vec<Announced>> = OnceLock::new();
-    let all = ALL.get_or_init(|| (0..MOVERS.len()).map(Announced).collect());
-    for step in &mut plan.steps {
-        let name = step.mover.declaration().name;
-        let found = all.iter().find(|announced| announced.declaration().name == name);
-        if let Some(announced) = found {
-            step.mover = announced;
-        }
     }
 }
 

@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
 use iotomy_movers::{End, Kind};
 use iotomy_record::store::{NewFile, Place, remove_own};
 use iotomy_sys::close::{close, close_duplicate};
@@ -21,46 +20,49 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::messages::{message, more_room, number, open_at_start, shown, unclosed, unwritable};
-use super::options::{CopyArgs, OUTPUT, is_standard};
-use super::source::FileSystems;
+use crate::error::{
+    Result, message, more_room, number, open_at_start, unclosed, unsuited, unwritable,
+};
+use crate::names::{is_standard_output, shown};
+use crate::source::FileSystems;
+use crate::{CopyError, Options, Placement};
 
 /// Where a target is to be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TargetPlace<'a> {
+pub(crate) struct TargetPlace<'a> {
     /// The directory that `name` is relative to, when it is open already.
-    pub(super) folder: Option<BorrowedFd<'a>>,
+    pub(crate) folder: Option<BorrowedFd<'a>>,
     /// The name in that directory, or the whole path.
-    pub(super) name: &'a Path,
+    pub(crate) name: &'a Path,
     /// The whole path.
-    pub(super) path: &'a Path,
+    pub(crate) path: &'a Path,
     /// Whether the name is known to exist and to be no directory.
-    pub(super) is_there: bool,
+    pub(crate) is_there: bool,
 }
 
 impl TargetPlace<'_> {
     /// The directory that `name` is relative to.
-    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.unwrap_or(CWD)
     }
 }
 
 /// A target, open for writing.
-pub(super) struct Target<'a> {
-    pub(super) hold: Hold,
-    pub(super) stat: Stat,
+pub(crate) struct Target<'a> {
+    pub(crate) hold: Hold,
+    pub(crate) stat: Stat,
     flags: OFlags,
     magic: u64,
     place: TargetPlace<'a>,
-    pub(super) truncates: bool,
+    pub(crate) truncates: bool,
     begun: Cell<bool>,
     /// Whether content was taken away.
     is_emptied: Cell<bool>,
     /// Its name in messages.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
-pub(super) enum Hold {
+pub(crate) enum Hold {
     Standard(BorrowedFd<'static>),
     /// A name; `made` when it was not there before.
     Named {
@@ -75,44 +77,48 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// When it cannot be written to, or not in the requested way.
-    pub(super) fn open(
+    pub(crate) fn open(
         place: TargetPlace<'a>,
         mode: Mode,
-        args: &CopyArgs,
+        options: &Options,
         systems: &mut FileSystems,
     ) -> Result<Self> {
-        let standard = place.folder.is_none() && is_standard(place.path, OUTPUT);
+        let standard = place.folder.is_none() && is_standard_output(place.path);
         let name = if standard { "standard output".to_owned() } else { shown(place.path) };
-        let cannot = |e: Errno| unwritable(&name, &e.into());
-        let hold = match (standard, args.atomic) {
-            (true, true) => bail!("cannot replace {name} atomically; leave out --atomic"),
-            (true, false) if args.append => {
-                bail!("cannot append to {name}: it is open already; let the shell do it with >>")
+        let cannot = |e: Errno| unwritable(&name, e);
+        let appends = options.placement == Placement::Append;
+        let hold = match (standard, options.placement) {
+            (true, Placement::Atomic) => {
+                return unsuited(format!("cannot replace {name} atomically; leave out --atomic"));
             }
-            (true, false) => {
-                open_at_start(rustix::stdio::stdout()).map_err(|e| unwritable(&name, &e))?;
+            (true, Placement::Append) => {
+                return unsuited(format!(
+                    "cannot append to {name}: it is open already; let the shell do it with >>"
+                ));
+            }
+            (true, _) => {
+                open_at_start(rustix::stdio::stdout()).map_err(|e| unwritable(&name, e))?;
                 Hold::Standard(rustix::stdio::stdout())
             }
-            (false, true) => fresh(place, &name, mode)?,
-            (false, false) => {
-                named(place, args.append, mode).map_err(|e| match leads_nowhere(place) {
-                    Some(link) if e.kind() == io::ErrorKind::NotFound => dangling(&name, &link),
-                    _ => unwritable(&name, &e),
-                })?
-            }
+            (false, Placement::Atomic) => fresh(place, &name, mode)?,
+            (false, _) => named(place, appends, mode).map_err(|e| match leads_nowhere(place) {
+                Some(link) if e.kind() == io::ErrorKind::NotFound => dangling(&name, &link),
+                _ => unwritable(&name, e),
+            })?,
         };
         let fd = hold.as_fd();
         let stat = fstat(fd).map_err(cannot)?;
         let flags = match &hold {
             Hold::Standard(fd) => fcntl_getfl(fd).map_err(cannot)?,
-            _ if args.append => OFlags::WRONLY | OFlags::APPEND,
+            _ if appends => OFlags::WRONLY | OFlags::APPEND,
             _ => OFlags::WRONLY,
         };
         let magic = systems.magic(fd, &stat);
-        let truncates = args.truncates() && matches!(hold, Hold::Named { .. });
+        let truncates =
+            options.placement == Placement::Truncate && matches!(hold, Hold::Named { .. });
         let (begun, is_emptied) = (Cell::new(false), Cell::new(false));
         let target = Self { hold, stat, flags, magic, place, truncates, begun, is_emptied, name };
-        match target.can_append().and_then(|()| target.seek(args.seek)) {
+        match target.can_append().and_then(|()| target.seek(options.placement)) {
             Ok(()) => Ok(target),
             Err(error) => {
                 target.give_up();
@@ -128,29 +134,33 @@ impl<'a> Target<'a> {
         if !end.is_append() || end.kind() != Kind::Block {
             return Ok(());
         }
-        bail!(
+        unsuited(format!(
             "cannot append to {}: it is a block device, which has no end to append at; name the \
              device, and the offset with --seek",
             self.name
-        )
+        ))
     }
 
     /// Goes to where the first byte is to be written.
-    fn seek(&self, to: Option<u64>) -> Result<()> {
-        let Some(to) = to else { return Ok(()) };
+    fn seek(&self, placement: Placement) -> Result<()> {
+        let Placement::At(to) = placement else { return Ok(()) };
         let end = self.end();
         if !matches!(end.kind(), Kind::Regular | Kind::Block) || end.is_append() {
             let what = if end.is_append() { "open for appending" } else { end.kind().name() };
-            bail!("cannot seek in {}: it is {}; leave out --seek", self.name, articled(what));
+            let what = articled(what);
+            return unsuited(format!(
+                "cannot seek in {}: it is {what}; leave out --seek",
+                self.name
+            ));
         }
         let distance = i64::try_from(to).unwrap_or(i64::MAX);
-        seek(self.fd(), SeekFrom::Current(distance)).map(drop).map_err(|e| {
-            anyhow!("cannot seek to {} in {}: {}", number(to), self.name, message(&e.into()))
-        })
+        seek(self.fd(), SeekFrom::Current(distance))
+            .map(drop)
+            .map_err(|e| CopyError::failed(format!("seek to {} in {}", number(to), self.name), e))
     }
 
     /// The end that movers see: it is empty already if it will be emptied.
-    pub(super) fn end(&self) -> End<'_> {
+    pub(crate) fn end(&self) -> End<'_> {
         let mut stat = self.stat;
         if self.truncates && Kind::Regular == End::known(self.fd(), &stat, self.flags, 0).kind() {
             stat.st_size = 0;
@@ -160,17 +170,17 @@ impl<'a> Target<'a> {
     }
 
     /// The end as found, before any change.
-    pub(super) fn end_as_found(&self) -> End<'_> {
+    pub(crate) fn end_as_found(&self) -> End<'_> {
         End::known(self.fd(), &self.stat, self.flags, self.magic)
     }
 
     /// The descriptor.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()
     }
 
     /// The directory that its name is in, open; not for standard output.
-    pub(super) fn folder(&self) -> io::Result<Option<OwnedFd>> {
+    pub(crate) fn folder(&self) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = |folder, name: &Path| openat(folder, name, flags, Mode::empty());
         match &self.hold {
@@ -184,35 +194,35 @@ impl<'a> Target<'a> {
     }
 
     /// Whether its name is new, or will lead to another file than before.
-    pub(super) fn changes_its_folder(&self) -> bool {
+    pub(crate) fn changes_its_folder(&self) -> bool {
         matches!(self.hold, Hold::Fresh(_) | Hold::Named { made: true, .. })
     }
 
     /// Whether it is a file that is to end where the copied bytes end.
-    pub(super) fn ends_with_the_copy(&self) -> bool {
+    pub(crate) fn ends_with_the_copy(&self) -> bool {
         let is_emptied = self.truncates || matches!(self.hold, Hold::Fresh(_));
         is_emptied && self.end().has_true_size()
     }
 
     /// Whether it has its name only when all has gone well.
-    pub(super) fn is_put_in_place_later(&self) -> bool {
+    pub(crate) fn is_put_in_place_later(&self) -> bool {
         matches!(self.hold, Hold::Fresh(_))
     }
 
     /// Whether bytes written to it are gone at once, to a reader.
-    pub(super) fn is_stream(&self) -> bool {
+    pub(crate) fn is_stream(&self) -> bool {
         matches!(self.end().kind(), Kind::Pipe | Kind::Socket)
     }
 
     /// Whether `--atomic` would have been possible.
-    pub(super) fn may_be_atomic(&self) -> bool {
+    pub(crate) fn may_be_atomic(&self) -> bool {
         matches!(self.hold, Hold::Named { .. })
             && self.truncates
             && self.end().kind() == Kind::Regular
     }
 
     /// Whether something is in it that [`Target::begin`] will take away.
-    pub(super) fn has_what_goes(&self) -> bool {
+    pub(crate) fn has_what_goes(&self) -> bool {
         self.truncates
             && !self.begun.get()
             && self.stat.st_size > 0
@@ -220,7 +230,7 @@ impl<'a> Target<'a> {
     }
 
     /// Whether something would be gone, at once or in the end, if nothing were moved.
-    pub(super) fn replaces_something(&self) -> bool {
+    pub(crate) fn replaces_something(&self) -> bool {
         match &self.hold {
             Hold::Fresh(fresh) => fresh.old().is_some_and(|old| old.len() > 0),
             _ => self.has_what_goes(),
@@ -231,7 +241,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// Why none can be made.
-    pub(super) fn stand_in(&self) -> Result<NewFile, String> {
+    pub(crate) fn stand_in(&self) -> Result<NewFile, String> {
         let cannot = |e: &io::Error| format!("cannot create a file beside it: {}", message(e));
         // Where a link leads, its file is, and with it the file system to try on.
         let slot = match Place::from(self.place.folder(), self.place.name) {
@@ -254,7 +264,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// The kernel's error.
-    pub(super) fn begin(&self) -> Result<()> {
+    pub(crate) fn begin(&self) -> Result<()> {
         if self.begun.replace(true) || !self.truncates {
             return Ok(());
         }
@@ -264,14 +274,14 @@ impl<'a> Target<'a> {
         let may_have_some = claims_some || end.has_true_size();
         if end.kind() == Kind::Regular && !is_new && may_have_some {
             ftruncate(self.fd(), 0)
-                .map_err(|e| anyhow!("cannot empty {}: {}", self.name, message(&e.into())))?;
+                .map_err(|e| CopyError::failed(format!("empty {}", self.name), e))?;
             self.is_emptied.set(claims_some);
         }
         Ok(())
     }
 
     /// The state after a failure, with `written` bytes written.
-    pub(super) fn state(&self, written: u64) -> Option<String> {
+    pub(crate) fn state(&self, written: u64) -> Option<String> {
         let name = &self.name;
         match &self.hold {
             Hold::Fresh(fresh) if fresh.old().is_some() => Some(format!("{name} is unchanged")),
@@ -290,36 +300,37 @@ impl<'a> Target<'a> {
     /// # Errors
     /// The written bytes have not arrived; or it could not take its name, or the mode of the file
     /// it replaces.
-    pub(super) fn settle(self, keeps_mode: bool, written: u64) -> Result<()> {
+    pub(crate) fn settle(self, keeps_mode: bool, written: u64) -> Result<()> {
         let has_nothing_to_write = self.is_stream() || self.end().is_null_device();
         let may_be_atomic = self.may_be_atomic();
         let Self { hold, name, .. } = self;
-        let failed = |e: &io::Error, state: &str| {
-            unclosed(&name, e, written, &format!("{name} {state}{}", more_room(e, may_be_atomic)))
+        let failed = |e: io::Error, state: &str| {
+            let state = format!("{name} {state}{}", more_room(&e, may_be_atomic));
+            unclosed(&name, e, written, &state)
         };
         let fresh = match hold {
             Hold::Standard(_) if has_nothing_to_write => return Ok(()),
             // It is not ours, and may still be written to.
             Hold::Standard(fd) => {
-                return close_duplicate(fd).map_err(|e| failed(&e, INCOMPLETE));
+                return close_duplicate(fd).map_err(|e| failed(e, INCOMPLETE));
             }
-            Hold::Named { fd, .. } => return close(fd).map_err(|e| failed(&e, INCOMPLETE)),
+            Hold::Named { fd, .. } => return close(fd).map_err(|e| failed(e, INCOMPLETE)),
             Hold::Fresh(fresh) => *fresh,
         };
         // A file without a name would be gone with its descriptor.
         let state = if fresh.old().is_some() { "is unchanged" } else { "was not created" };
-        close_duplicate(fresh.file().as_fd()).map_err(|e| failed(&e, state))?;
+        close_duplicate(fresh.file().as_fd()).map_err(|e| failed(e, state))?;
         fresh.put(keeps_mode).map_err(|e| {
             let hint = match Errno::from_io_error(&e) {
                 Some(Errno::BUSY) => "; it is a mount point: leave out --atomic to write to it",
                 _ => "",
             };
-            anyhow!("cannot put {name} in place: {}{hint}", message(&e))
+            CopyError::failed(format!("put {name} in place"), e).with(hint)
         })
     }
 
     /// Leaves no file behind that was made and never written to.
-    pub(super) fn give_up(self) {
+    pub(crate) fn give_up(self) {
         let Self { hold: Hold::Named { made: true, fd }, place, .. } = self else { return };
         let file = File::from(fd);
         let Some(own) = file.metadata().ok().filter(|own| own.len() == 0) else { return };
@@ -339,7 +350,7 @@ impl<'a> Target<'a> {
 const INCOMPLETE: &str = "may be incomplete";
 
 /// `a pipe`, but `open for appending`.
-pub(super) fn articled(what: &str) -> String {
+pub(crate) fn articled(what: &str) -> String {
     if what.starts_with("open ") { what.to_owned() } else { format!("a {what}") }
 }
 
@@ -371,17 +382,17 @@ fn leads_nowhere(place: TargetPlace<'_>) -> Option<PathBuf> {
 }
 
 /// A symbolic link where a file was to be written.
-fn dangling(name: &str, link: &Path) -> anyhow::Error {
+fn dangling(name: &str, link: &Path) -> CopyError {
     let to = shown(link);
-    anyhow!(
+    CopyError::Unsuited(format!(
         "cannot write {name}: it is a symbolic link to {to}, and there is no such file; name the file itself, or \
          remove the link"
-    )
+    ))
 }
 
 /// Makes a file that will replace what has the name, links followed.
 fn fresh(place: TargetPlace<'_>, name: &str, mode: Mode) -> Result<Hold> {
-    let cannot = |e: io::Error| unwritable(name, &e);
+    let cannot = |e: io::Error| unwritable(name, e);
     let slot = match Place::from(place.folder(), place.name).map_err(cannot)? {
         Place::Replace(slot) => slot,
         Place::Through(passage) => {
@@ -389,7 +400,9 @@ fn fresh(place: TargetPlace<'_>, name: &str, mode: Mode) -> Result<Hold> {
                 true => "it is a mount point, whose name no other file can have",
                 false => "it is not a regular file",
             };
-            bail!("cannot replace {name}: {why}; leave out --atomic to write to it")
+            return unsuited(format!(
+                "cannot replace {name}: {why}; leave out --atomic to write to it"
+            ));
         }
     };
     if slot.old().is_none()

@@ -5,23 +5,23 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use anyhow::{Context, Result, anyhow};
 use iotomy_host::file_systems;
 use iotomy_movers::{End, Job, Kind, chooser};
 use iotomy_sys::close::close;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::messages::{is_folder, message, open_at_start, shown, unreadable};
-use super::options::{INPUT, is_standard};
+use crate::CopyError;
+use crate::error::{Result, is_folder, open_at_start, unreadable};
+use crate::names::{is_standard_input, shown};
 
 /// The magic numbers of file systems, by device: thousands of files need one lookup.
 #[derive(Debug, Default)]
-pub(super) struct FileSystems(Vec<(u64, u64)>);
+pub(crate) struct FileSystems(Vec<(u64, u64)>);
 
 impl FileSystems {
     /// The magic number of the file system `fd` is on, 0 when unknown.
-    pub(super) fn magic(&mut self, fd: BorrowedFd<'_>, stat: &Stat) -> u64 {
+    pub(crate) fn magic(&mut self, fd: BorrowedFd<'_>, stat: &Stat) -> u64 {
         if let Some((_, magic)) = self.0.iter().find(|(device, _)| *device == stat.st_dev) {
             return *magic;
         }
@@ -32,14 +32,14 @@ impl FileSystems {
 }
 
 /// A source, open for reading.
-pub(super) struct Source {
+pub(crate) struct Source {
     hold: Hold,
     /// The result of fstat(2) when it was opened.
-    pub(super) stat: Stat,
+    pub(crate) stat: Stat,
     flags: OFlags,
     magic: u64,
     /// Its name in messages.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 enum Hold {
@@ -52,35 +52,35 @@ impl Source {
     ///
     /// # Errors
     /// When it cannot be read, or is a directory.
-    pub(super) fn open(path: &Path, systems: &mut FileSystems) -> Result<Self> {
-        let (hold, name) = if is_standard(path, INPUT) {
+    pub(crate) fn open(path: &Path, systems: &mut FileSystems) -> Result<Self> {
+        let (hold, name) = if is_standard_input(path) {
             let fd = rustix::stdio::stdin();
             let name = "standard input".to_owned();
-            open_at_start(fd).map_err(|e| unreadable(&name, &e))?;
+            open_at_start(fd).map_err(|e| unreadable(&name, e))?;
             (Hold::Standard(fd), name)
         } else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let name = shown(path);
             let fd = retry_on_intr(|| open(path, flags, Mode::empty()))
-                .map_err(|e| unreadable(&name, &e.into()))?;
+                .map_err(|e| unreadable(&name, e))?;
             (Hold::Own(fd), name)
         };
         let fd = hold.as_fd();
-        let stat = fstat(fd).map_err(|e| unreadable(&name, &e.into()))?;
+        let stat = fstat(fd).map_err(|e| unreadable(&name, e))?;
         let flags = match &hold {
             Hold::Own(_) => OFlags::RDONLY,
-            Hold::Standard(fd) => fcntl_getfl(fd).map_err(|e| unreadable(&name, &e.into()))?,
+            Hold::Standard(fd) => fcntl_getfl(fd).map_err(|e| unreadable(&name, e))?,
         };
         let magic = systems.magic(fd, &stat);
         let source = Self { hold, stat, flags, magic, name };
         if source.end().kind() == Kind::Directory {
-            return Err(is_folder(&source.name));
+            return is_folder(&source.name);
         }
         Ok(source)
     }
 
     /// The end that movers see.
-    pub(super) fn end(&self) -> End<'_> {
+    pub(crate) fn end(&self) -> End<'_> {
         End::known(self.fd(), &self.stat, self.flags, self.magic)
     }
 
@@ -88,7 +88,7 @@ impl Source {
     ///
     /// # Errors
     /// Its name, and the kernel's error.
-    pub(super) fn close(self) -> Result<(), (String, io::Error)> {
+    pub(crate) fn close(self) -> Result<(), (String, io::Error)> {
         match self.hold {
             Hold::Own(fd) => close(fd).map_err(|error| (self.name, error)),
             Hold::Standard(_) => Ok(()),
@@ -96,12 +96,12 @@ impl Source {
     }
 
     /// The descriptor.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()
     }
 
     /// How many bytes it has, where that is known: from here on of standard input, else all.
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         if !self.end().has_true_size() {
             return None;
         }
@@ -116,13 +116,13 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be sought in or read.
-    pub(super) fn skip(&self, bytes: u64) -> Result<u64> {
+    pub(crate) fn skip(&self, bytes: u64) -> Result<u64> {
         if bytes == 0 {
             return Ok(0);
         }
-        let cannot = |e: io::Error| anyhow!("cannot seek in {}: {}", self.name, message(&e));
+        let cannot = |e: Errno| CopyError::failed(format!("seek in {}", self.name), e);
         let end = self.end();
-        let at = || tell(self.fd()).map_err(|e| cannot(e.into()));
+        let at = || tell(self.fd()).map_err(cannot);
         let sure = match end.kind() {
             Kind::Regular if end.has_true_size() => {
                 let at = at()?;
@@ -132,14 +132,13 @@ impl Source {
             }
             Kind::Block => {
                 let at = at()?;
-                let size = seek(self.fd(), SeekFrom::End(0)).map_err(|e| cannot(e.into()))?;
-                seek(self.fd(), SeekFrom::Start(at)).map_err(|e| cannot(e.into()))?;
+                let size = seek(self.fd(), SeekFrom::End(0)).map_err(cannot)?;
+                seek(self.fd(), SeekFrom::Start(at)).map_err(cannot)?;
                 bytes.min(size.saturating_sub(at))
             }
             _ => return self.drop_bytes(bytes),
         };
-        let distance = i64::try_from(sure).context("offsets end below 8 EiB")?;
-        seek(self.fd(), SeekFrom::Current(distance)).map_err(|e| cannot(e.into()))?;
+        seek(self.fd(), SeekFrom::Current(sure.cast_signed())).map_err(cannot)?;
         match bytes - sure {
             // And whether it is longer.
             rest @ 1.. if end.kind() == Kind::Regular => Ok(sure + self.drop_bytes(rest)?),
@@ -153,28 +152,28 @@ impl Source {
     }
 
     /// Whether reading ends at this offset, for which the size is only a hint.
-    pub(super) fn ends_at(&self, at: u64) -> bool {
+    pub(crate) fn ends_at(&self, at: u64) -> bool {
         at >= self.end().size() && !self.gives(at.saturating_add(1))
     }
 
     /// Reads bytes and discards them.
     fn drop_bytes(&self, bytes: u64) -> Result<u64> {
-        let cannot =
-            |e: &io::Error| anyhow!("cannot skip {bytes} bytes of {}: {}", self.name, message(e));
+        let attempt = || format!("skip {bytes} bytes of {}", self.name);
+        let cannot = |e: io::Error| CopyError::failed(attempt(), e);
         let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|e| cannot(&e.into()))?;
+            .map_err(|e| cannot(e.into()))?;
         let progress = AtomicU64::new(0);
         let job = Job { count: Some(bytes), ..Job::new(&progress) };
-        let (from, to) = (self.end(), End::new(&nowhere).map_err(|e| cannot(&e))?);
+        let (from, to) = (self.end(), End::new(&nowhere).map_err(cannot)?);
         // To the null device others move bytes by their number.
         let reader = iotomy_movers::mover("read-write").filter(|_| from.kind() == Kind::Regular);
         let plan = reader.and_then(|reader| chooser::only(reader, &from, &to, &job).ok());
         let plan = plan.unwrap_or_else(|| chooser::choose(&from, &to, &job));
-        let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.error.source))?;
+        let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(e.error.source))?;
         match (report.mover, report.refused.last()) {
             (None, Some(refused)) => {
                 let errno = refused.errno.unwrap_or(Errno::IO);
-                Err(cannot(&errno.into()))
+                Err(cannot(errno.into()))
             }
             _ => Ok(report.moved.bytes),
         }

@@ -6,17 +6,15 @@
 
 use std::sync::atomic::AtomicU64;
 
-use anyhow::anyhow;
 use iotomy_movers::chooser::{self, Plan};
 use iotomy_movers::{End, Kind};
 use rustix::fs::{SeekFrom, seek, tell};
 
-use super::fault::Stop;
-use super::fault::all_refused;
-use super::messages::message;
-use super::options::CopyArgs;
-use super::source::Source;
-use super::target::Target;
+use crate::error::Result;
+use crate::fault::all_refused;
+use crate::source::Source;
+use crate::target::Target;
+use crate::{CopyError, Options};
 
 /// Bytes a mover is tried with that could be refused: whole blocks of every file system.
 const REHEARSAL: u64 = 1 << 20;
@@ -30,13 +28,13 @@ const ROOM: u64 = 1 << 30;
 ///
 /// # Errors
 /// Every mover was refused, or could not be tried; the target is as it was.
-pub(super) fn rehearse(
-    args: &CopyArgs,
+pub(crate) fn rehearse(
+    options: &Options,
     source: &Source,
     target: &Target<'_>,
     plan: &Plan,
     sources: usize,
-) -> Result<(), Stop> {
+) -> Result<()> {
     let has = |name| plan.steps.iter().any(|step| step.mover.declaration().name == name);
     if has("read-write") || !target.has_what_goes() {
         return Ok(());
@@ -56,23 +54,20 @@ pub(super) fn rehearse(
         no(&format!("{why}; {hint}"))
     })?;
     let to = End::new(stand_in.file()).map_err(|e| no(&e.to_string()))?;
-    let left = args.count.unwrap_or(u64::MAX);
+    let left = options.job.count.unwrap_or(u64::MAX);
     let count = match () {
         // A clone is one call, and costs nothing.
-        () if has("reflink") => args.count,
+        () if has("reflink") => options.job.count,
         () if has("fallocate") => Some(left.min(ROOM)),
         () => Some(left.min(REHEARSAL)),
     };
     let moved = AtomicU64::new(0);
-    let outcome = chooser::run(plan, &from, &to, &args.job(count, &moved));
+    let outcome = chooser::run(plan, &from, &to, &options.job(count, &moved));
     // Otherwise the copy would begin behind the bytes of the trial.
-    seek(source.fd(), SeekFrom::Start(at)).map_err(|e| {
-        Stop::Failed(anyhow!("cannot seek in {}: {}", source.name, message(&e.into())))
-    })?;
+    seek(source.fd(), SeekFrom::Start(at))
+        .map_err(|e| CopyError::failed(format!("seek in {}", source.name), e))?;
     match outcome {
-        Ok(report) if report.mover.is_none() => {
-            Err(Stop::Failed(all_refused(source, target, &report, 0)))
-        }
+        Ok(report) if report.mover.is_none() => Err(all_refused(source, target, &report, 0)),
         // Any other failure happens again, and is reported then.
         _ => Ok(()),
     }
@@ -83,10 +78,10 @@ fn gives_again(source: &End<'_>) -> bool {
     source.has_true_size() || source.kind() == Kind::Block || source.is_zero_device()
 }
 
-fn untried(source: &Source, target: &Target<'_>, plan: &Plan, why: &str) -> Stop {
+fn untried(source: &Source, target: &Target<'_>, plan: &Plan, why: &str) -> CopyError {
     let movers: Vec<&str> = plan.steps.iter().map(|step| step.mover.declaration().name).collect();
     let (movers, old) = (movers.join(" or "), &target.name);
-    Stop::Failed(anyhow!(
+    CopyError::Unsuited(format!(
         "cannot copy {} to {old} by {movers}: if the kernel refuses, the content of {old} is \
          lost, and no trial copy is possible: {why}",
         source.name

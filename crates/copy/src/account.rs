@@ -1,31 +1,89 @@
 //! The account of a copy, as its record stores it: the two ends, the contract, every mover with the
 //! reason why it was tried, kept for later or not considered, and the traffic.
 //!
-//! It is recorded in two steps: before anything moves, and with the result.
+//! A part is recorded in two steps: before anything moves, and with the result.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iotomy_host::file_systems;
 use iotomy_movers::chooser::{Plan, Report};
-use iotomy_movers::{End, Kind, Mover, Probe};
-use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover, bytes_of};
+use iotomy_movers::{End, Kind, Moved, Mover, Probe};
+use iotomy_record::{
+    CopyPart, CopyPlan, CopyRun, Machine, MoverReason, MoverRefusal, TriedMover, bytes_of,
+};
 use iotomy_sys::probe::memory;
 
-use super::messages::{message, number};
-use super::options::{Choice, CopyArgs};
-use super::source::Source;
-use super::target::Target;
+use crate::CopyError;
+use crate::error::{message, number};
+use crate::names::shown;
+use crate::options::{Detail, Options};
+use crate::source::Source;
+use crate::target::Target;
 
-/// A source on its way, of which nothing has moved yet. With `--explain`, each mover of the plan is
-/// probed.
-pub(super) fn begin(
-    args: &CopyArgs,
+/// What came of a copy.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// The bytes that reached their targets, and how.
+    pub moved: Moved,
+    /// The errors of single sources, in the order of [`crate::Watcher::failed`].
+    pub errors: Vec<CopyError>,
+    /// Whether all that was read back was right; `None` where nothing was read back.
+    pub verified: Option<bool>,
+    /// The time that syncs took; `None` without any asked for.
+    pub fsync: Option<Duration>,
+    /// The time of the whole; zero without [`Detail::Parts`], as are the next two.
+    pub wall: Duration,
+    /// The guarantees about later writes, holes and extents.
+    pub contract: String,
+    /// A part for each source that was begun.
+    pub parts: Vec<CopyPart>,
+}
+
+impl Account {
+    /// The record of a copy, without findings. How many of the written bytes are still dirty is looked up now.
+    pub fn record(
+        self,
+        started: String,
+        machine: Machine,
+        (sources, target): (&[PathBuf], &Path),
+    ) -> CopyRun {
+        let Self { moved, errors, verified, fsync, wall, contract, mut parts } = self;
+        for part in &mut parts {
+            part.dirty_bytes = dirty_bytes(Path::new(&OsString::from_vec(bytes_of(&part.target))));
+        }
+        let mover = parts.first().and_then(|part| part.mover.clone());
+        CopyRun {
+            schema: CopyRun::SCHEMA.to_owned(),
+            started,
+            machine,
+            sources: sources.iter().map(|path| shown(path)).collect(),
+            target: shown(target),
+            mover: mover.filter(|_| parts.iter().all(|part| part.mover == parts[0].mover)),
+            bytes: moved.bytes,
+            referenced_bytes: moved.traffic.referenced,
+            copied_bytes: moved.traffic.copied,
+            touched_bytes: moved.traffic.touched,
+            wall_ns: nanoseconds(wall),
+            fsync_ns: fsync.map(nanoseconds),
+            verified,
+            errors: errors.len() as u64,
+            messages: errors.iter().map(ToString::to_string).collect(),
+            contract,
+            copies: parts,
+            findings: Vec::new(),
+        }
+    }
+}
+
+/// A source on its way, of which nothing has moved yet.
+pub(crate) fn begin(
+    options: &Options,
     source: &Source,
     target: &Target<'_>,
     plan: &Plan,
@@ -34,7 +92,7 @@ pub(super) fn begin(
     let spare = plan.steps.iter().map(|step| MoverReason {
         mover: step.mover.declaration().name.to_owned(),
         reason: step.reason.to_owned(),
-        probed: if args.explain { probed(step.mover) } else { None },
+        probed: if options.detail >= Detail::Probes { probed(step.mover) } else { None },
     });
     let unsuited = plan.unsuited.iter().map(|unsuited| MoverReason {
         mover: unsuited.mover.to_owned(),
@@ -59,7 +117,7 @@ pub(super) fn begin(
 }
 
 /// Adds the result: the movers that were tried, and the traffic.
-pub(super) fn settle(part: &mut CopyPart, report: &Report, took: Duration) {
+pub(crate) fn settle(part: &mut CopyPart, report: &Report, took: Duration) {
     let plan = &mut part.plan;
     let mut is_open = true;
     for MoverReason { mover, reason, probed } in std::mem::take(&mut plan.spare) {
@@ -86,7 +144,7 @@ pub(super) fn settle(part: &mut CopyPart, report: &Report, took: Duration) {
 }
 
 /// As records have it.
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
+fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -100,22 +158,6 @@ fn probed(mover: &dyn Mover) -> Option<String> {
         Probe::Ready => None,
         Probe::Unsupported(reason) => Some(reason),
     }
-}
-
-/// The guarantees about later writes, holes and extents.
-pub(super) fn contract(args: &CopyArgs) -> String {
-    let shows = if args.by_value { "must not" } else { "may" };
-    let holes = match args.sparse {
-        Choice::Auto => "holes of the source stay holes",
-        Choice::Never => "no holes",
-        Choice::Always => "blocks of zeros become holes",
-    };
-    let extents = match args.reflink {
-        Choice::Auto => "extents may be shared",
-        Choice::Never => "extents must not be shared",
-        Choice::Always => "extents must be shared",
-    };
-    format!("later writes {shows} show through; {holes}; {extents}")
 }
 
 fn described(end: &End<'_>) -> String {
@@ -142,13 +184,7 @@ fn described(end: &End<'_>) -> String {
     text
 }
 
-/// Notes how many of the written pages of each regular target are still dirty.
-pub(super) fn note_dirty(parts: &mut [CopyPart]) {
-    for part in parts {
-        part.dirty_bytes = dirty_bytes(Path::new(&OsString::from_vec(bytes_of(&part.target))));
-    }
-}
-
+/// How many of the written pages of a regular target are still dirty.
 fn dirty_bytes(path: &Path) -> Option<u64> {
     // Checked first: opening a device or a FIFO may have effects.
     if !path.symlink_metadata().ok()?.is_file() {

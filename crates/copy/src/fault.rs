@@ -2,54 +2,52 @@
 
 use std::io::ErrorKind;
 
-use anyhow::anyhow;
 use iotomy_movers::chooser::Report;
 use iotomy_movers::{Kind, MoveError, Side};
 use rustix::io::Errno;
 
-use super::messages::{answer, message, more_room, number};
-use super::source::Source;
-use super::target::Target;
+use crate::CopyError;
+use crate::error::{message, more_room, number};
+use crate::source::Source;
+use crate::target::Target;
 
 /// Why a copy ended early.
-pub(super) enum Stop {
-    /// It could not be done.
-    Failed(anyhow::Error),
-    /// It was done, and a check found a difference.
-    Differs(anyhow::Error),
+pub(crate) enum Stop {
+    /// It could not be done, or a check found a difference.
+    Error(CopyError),
     /// The reader of the target has closed its end, which is not an error.
     ReaderGone,
 }
 
-impl From<anyhow::Error> for Stop {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Failed(error)
+impl From<CopyError> for Stop {
+    fn from(error: CopyError) -> Self {
+        Self::Error(error)
     }
 }
 
 /// A mover that failed, `before` bytes of the target behind it.
-pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before: u64) -> Stop {
+pub(crate) fn failed(error: MoveError, source: &Source, target: &Target, before: u64) -> Stop {
     if error.source.kind() == ErrorKind::BrokenPipe && target.is_stream() {
         return Stop::ReaderGone;
     }
-    let attempted = match error.side {
-        Side::Source => format!("cannot read {}", source.name),
-        Side::Target if error.call == "close" => format!("cannot close {}", target.name),
-        Side::Target => format!("cannot write {}", target.name),
-        Side::Either => format!("cannot copy {} to {}", source.name, target.name),
+    let attempt = match error.side {
+        Side::Source => format!("read {}", source.name),
+        Side::Target if error.call == "close" => format!("close {}", target.name),
+        Side::Target => format!("write {}", target.name),
+        Side::Either => format!("copy {} to {}", source.name, target.name),
     };
     let written = before + error.moved.bytes;
-    let mut text =
-        format!("{attempted}: {} after {} bytes", message(&error.source), number(written));
+    let mut rest = format!(" after {} bytes", number(written));
     if error.lost > 0 {
-        text += &format!(", {} more were taken from {}", number(error.lost), source.name);
-        text += " and are lost";
+        rest += &format!(", {} more were taken from {}", number(error.lost), source.name);
+        rest += " and are lost";
     }
     if let Some(state) = target.state(written) {
-        text += "; ";
-        text += &state;
+        rest += "; ";
+        rest += &state;
     }
-    Stop::Failed(anyhow!(text + remedy(error, target)))
+    rest += remedy(&error, target);
+    Stop::Error(CopyError::failed(attempt, error.source).with(&rest))
 }
 
 fn remedy(error: &MoveError, target: &Target) -> &'static str {
@@ -67,16 +65,20 @@ fn remedy(error: &MoveError, target: &Target) -> &'static str {
 }
 
 /// The advice where there is no memory.
-pub(super) const SMALLER: &str =
+pub(crate) const SMALLER: &str =
     "make --block-size, --depth or --threads smaller, or see `ulimit -v` for what it may have";
 
 /// Every mover of the plan was refused by the kernel.
-pub(super) fn all_refused(
+pub(crate) fn all_refused(
     source: &Source,
     target: &Target<'_>,
     report: &Report,
     before: u64,
-) -> anyhow::Error {
+) -> CopyError {
+    let answer = |errno: Option<Errno>| match errno {
+        Some(errno) => message(&errno.into()),
+        None => "moved nothing, without an error".to_owned(),
+    };
     let all: Vec<String> = report
         .refused
         .iter()
@@ -94,5 +96,5 @@ pub(super) fn all_refused(
         Some(last) if last.errno == Some(Errno::NOMEM) => SMALLER,
         _ => "leave out --mover and --reflink",
     };
-    anyhow!(text + "; " + hint)
+    CopyError::Refused(text + "; " + hint)
 }

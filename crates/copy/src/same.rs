@@ -6,16 +6,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Result, anyhow};
 use iotomy_movers::Kind;
 use rustix::fs::{
     AtFlags, FileType, Stat, StatxFlags, Timespec, Timestamps, futimens, stat, statat, statx, tell,
 };
 
-use super::messages::shown;
-use super::options::{INPUT, is_standard};
-use super::source::Source;
-use super::target::{Hold, Target, TargetPlace};
+use crate::CopyError;
+use crate::error::Result;
+use crate::names::{is_standard_input, shown};
+use crate::source::Source;
+use crate::target::{Hold, Target, TargetPlace};
 
 impl Target<'_> {
     /// Whether a file with this stat is, or will be replaced by, the target, or has its bytes in it, or it in its own.
@@ -51,7 +51,7 @@ impl Target<'_> {
     ///
     /// # Errors
     /// They are the same, and which of their names are.
-    pub(super) fn apart_from(&self, source: &Source, skip: u64, count: Option<u64>) -> Result<()> {
+    pub(crate) fn apart_from(&self, source: &Source, skip: u64, count: Option<u64>) -> Result<()> {
         let same = || self.same(&source.name);
         if !self.is(&source.stat) {
             return if self.is_shown_as(source) { Err(same()) } else { Ok(()) };
@@ -112,7 +112,7 @@ impl Target<'_> {
     }
 
     /// Whether the source is the target too, and has nothing left to be read.
-    pub(super) fn is_spent(&self, source: &Source) -> bool {
+    pub(crate) fn is_spent(&self, source: &Source) -> bool {
         self.is(&source.stat)
             && source.end().kind() == Kind::Regular
             && tell(source.fd()).is_ok_and(|at| source.ends_at(at))
@@ -122,12 +122,12 @@ impl Target<'_> {
     ///
     /// # Errors
     /// They are the same.
-    pub(super) fn apart_from_named(&self, source: &str, stat: &Stat) -> Result<()> {
+    pub(crate) fn apart_from_named(&self, source: &str, stat: &Stat) -> Result<()> {
         let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
         if self.is(stat) && (goes || stat.st_size > 0) { Err(self.same(source)) } else { Ok(()) }
     }
 
-    fn same(&self, source: &str) -> anyhow::Error {
+    fn same(&self, source: &str) -> CopyError {
         let what = match self.end().kind() {
             Kind::Pipe => PIPE,
             Kind::Block => "device",
@@ -171,15 +171,17 @@ fn is_same(a: &Stat, b: &Stat) -> bool {
 
 const PIPE: &str = "pipe, whose output would become its input";
 
-fn same(source: &str, target: &str, what: &str) -> anyhow::Error {
-    anyhow!("cannot copy {source} to {target}: they are the same {what}; name another")
+fn same(source: &str, target: &str, what: &str) -> CopyError {
+    CopyError::Unsuited(format!(
+        "cannot copy {source} to {target}: they are the same {what}; name another"
+    ))
 }
 
 /// Refuses a FIFO that is a source and the target, before either is opened: that waits for the other.
 ///
 /// # Errors
 /// They are the same.
-pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>) -> Result<()> {
+pub(crate) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>) -> Result<()> {
     let is_pipe = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
     if !place.is_there {
         return Ok(());
@@ -187,7 +189,7 @@ pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>)
     let target = statat(place.folder(), place.name, AtFlags::empty());
     let Some(target) = target.ok().filter(is_pipe) else { return Ok(()) };
     let is_it = |path: &&PathBuf| {
-        !is_standard(path, INPUT)
+        !is_standard_input(path)
             && stat(path.as_path())
                 .is_ok_and(|s| (s.st_dev, s.st_ino) == (target.st_dev, target.st_ino))
     };
@@ -198,7 +200,7 @@ pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>)
 }
 
 /// Whether a path leads into this directory, judged by its text: no call is made.
-pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
+pub(crate) fn lies_in(path: &Path, folder: &Path) -> bool {
     let words = |path: &Path| -> Vec<_> {
         let is_word = |part: &Component<'_>| *part != Component::CurDir;
         path.components().filter(is_word).map(|part| part.as_os_str().to_owned()).collect()

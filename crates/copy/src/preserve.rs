@@ -5,18 +5,15 @@
 //! the rest, less the set-id bits, which would give away rights of the wrong user. Attributes that
 //! only root may set are left out for others.
 
-use std::io;
-
-use anyhow::{Result, anyhow};
 use rustix::fs::{
     Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
     fremovexattr, fsetxattr, futimens,
 };
 use rustix::io::Errno;
 
-use super::messages::message;
-use super::source::Source;
-use super::target::Target;
+use crate::CopyError;
+use crate::source::Source;
+use crate::target::Target;
 
 /// Set-user-id, set-group-id, sticky.
 const SPECIAL: u32 = 0o7000;
@@ -28,12 +25,11 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 ///
 /// # Errors
 /// The attributes that could not be kept; the bytes are all there.
-pub(super) fn keep(source: &Source, target: &Target<'_>) -> Result<()> {
+pub(crate) fn keep(source: &Source, target: &Target<'_>) -> Result<(), CopyError> {
     let stat = &source.stat;
     let lost = |what: &str, e: Errno| {
-        let (from, to) = (&source.name, &target.name);
-        let said = message(&io::Error::from(e));
-        anyhow!("cannot preserve {what} of {from} on {to}: {said}; all bytes were copied")
+        let attempt = format!("preserve {what} of {} on {}", source.name, target.name);
+        CopyError::failed(attempt, e).with("; all bytes were copied")
     };
     let owned = own(target, stat.st_uid, stat.st_gid).map_err(|e| lost("the owner", e))?;
     attributes(source, target).map_err(|(name, e)| lost(&name, e))?;

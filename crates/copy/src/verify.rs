@@ -10,7 +10,6 @@
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
 use iotomy_movers::Kind;
 use iotomy_sys::buffer::Aligned;
 use rustix::fs::{
@@ -19,18 +18,18 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::fault::Stop;
-use super::messages::{message, number, shown};
-use super::options::{CopyArgs, INPUT, OUTPUT, is_standard};
-use super::source::Source;
-use super::target::{Target, TargetPlace, articled};
+use crate::error::{Result, number, unsuited};
+use crate::names::{is_standard_input, is_standard_output, shown};
+use crate::source::Source;
+use crate::target::{Target, TargetPlace, articled};
+use crate::{CopyError, Options, Placement};
 
 /// Bytes compared at a time.
 const BLOCK: usize = 1 << 20;
 
 /// Where a part began at both ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Begin {
+pub(crate) struct Begin {
     source: u64,
     target: u64,
     /// How many bytes the source has from there on, where it says.
@@ -41,50 +40,53 @@ pub(super) struct Begin {
 ///
 /// # Errors
 /// Which of them cannot.
-pub(super) fn can_be_read_again(source: &Source, target: &Target<'_>) -> Result<()> {
+pub(crate) fn can_be_read_again(source: &Source, target: &Target<'_>) -> Result<()> {
     for (end, name) in [(source.end(), &source.name), (target.end(), &target.name)] {
         if !matches!(end.kind(), Kind::Regular | Kind::Block) {
-            return Err(unverifiable(name, end.kind()));
+            return unverifiable(name, end.kind());
         }
     }
     Ok(())
 }
 
-fn unverifiable(name: &str, kind: Kind) -> anyhow::Error {
+fn unverifiable(name: &str, kind: Kind) -> Result<()> {
     let what = articled(kind.name());
-    anyhow!("cannot verify {name}: it is {what}, which cannot be read again; leave out --verify")
+    unsuited(format!(
+        "cannot verify {name}: it is {what}, which cannot be read again; leave out --verify"
+    ))
 }
 
 /// Refuses a FIFO that the options do not allow before it is opened: that would wait for its other end.
 ///
 /// # Errors
 /// The option and the FIFO.
-pub(super) fn refuse_pipes(
-    args: &CopyArgs,
+pub(crate) fn refuse_pipes(
+    options: &Options,
     sources: &[PathBuf],
     place: TargetPlace<'_>,
 ) -> Result<()> {
-    if !(args.verify || args.fsync || args.preserve || args.seek.is_some()) {
+    let seeks = matches!(options.placement, Placement::At(_));
+    if !(options.verify || options.fsync || options.preserve || seeks) {
         return Ok(());
     }
     let is_pipe = |folder: BorrowedFd<'_>, name: &Path| {
         let stat = statat(folder, name, AtFlags::empty());
         stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
     };
-    let source = sources.iter().find(|path| !is_standard(path, INPUT) && is_pipe(CWD, path));
-    let is_named = place.folder.is_some() || !is_standard(place.path, OUTPUT);
+    let source = sources.iter().find(|path| !is_standard_input(path) && is_pipe(CWD, path));
+    let is_named = place.folder.is_some() || !is_standard_output(place.path);
     let target = (is_named && is_pipe(place.folder(), place.name)).then_some(place.path);
     let pipe = source.map(PathBuf::as_path).or(target);
     match (pipe.map(shown), target.map(shown)) {
-        (Some(pipe), _) if args.verify => Err(unverifiable(&pipe, Kind::Pipe)),
-        (Some(pipe), _) if args.preserve => {
-            Err(anyhow!("cannot preserve attributes: {pipe} is a pipe; leave out --preserve"))
+        (Some(pipe), _) if options.verify => unverifiable(&pipe, Kind::Pipe),
+        (Some(pipe), _) if options.preserve => {
+            unsuited(format!("cannot preserve attributes: {pipe} is a pipe; leave out --preserve"))
         }
-        (_, Some(pipe)) if args.fsync => Err(anyhow!(
+        (_, Some(pipe)) if options.fsync => unsuited(format!(
             "cannot sync {pipe}: it is a pipe, which is not stored on disk; leave out --fsync"
         )),
-        (_, Some(pipe)) if args.seek.is_some() => {
-            Err(anyhow!("cannot seek in {pipe}: it is a pipe; leave out --seek"))
+        (_, Some(pipe)) if seeks => {
+            unsuited(format!("cannot seek in {pipe}: it is a pipe; leave out --seek"))
         }
         _ => Ok(()),
     }
@@ -95,8 +97,8 @@ impl Begin {
     ///
     /// # Errors
     /// When the positions are unknown.
-    pub(super) fn now(source: &Source, target: &Target<'_>) -> Result<Self> {
-        let cannot = |e: Errno| anyhow!("cannot verify {}: {}", target.name, message(&e.into()));
+    pub(crate) fn now(source: &Source, target: &Target<'_>) -> Result<Self> {
+        let cannot = |e: Errno| CopyError::failed(format!("verify {}", target.name), e);
         let at = if target.end().is_append() {
             fstat(target.fd()).map_err(cannot)?.st_size.cast_unsigned()
         } else {
@@ -112,15 +114,14 @@ impl Begin {
     ///
     /// # Errors
     /// They differ, and where first; or one of them cannot be read.
-    pub(super) fn compare(
+    pub(crate) fn compare(
         self,
         source: &Source,
         target: &Target<'_>,
         (moved, count): (u64, Option<u64>),
-    ) -> Result<u64, Stop> {
-        let cannot = |what: &str, name: &str, e: Errno| {
-            Stop::Failed(anyhow!("cannot {what} {name}: {}", message(&e.into())))
-        };
+    ) -> Result<u64> {
+        let cannot =
+            |what: &str, name: &str, e: Errno| CopyError::failed(format!("{what} {name}"), e);
         match fdatasync(target.fd()) {
             // Files that have nothing to sync say so by this.
             Ok(()) | Err(Errno::INVAL) => {}
@@ -132,7 +133,7 @@ impl Begin {
         let buffer = || Aligned::try_new(BLOCK);
         let (mut left, mut right) = buffer()
             .and_then(|left| Ok((left, buffer()?)))
-            .map_err(|e| anyhow!("cannot verify {}: {}", target.name, message(&e)))?;
+            .map_err(|e| CopyError::failed(format!("verify {}", target.name), e))?;
         let mut bytes = self.there.map_or(0, |there| there.min(count.unwrap_or(there))).max(moved);
         let mut at = 0;
         while at < bytes {
@@ -152,12 +153,12 @@ impl Begin {
                 let offset = same.take_while(|(a, b)| a == b).count() as u64;
                 let is_short = got < wanted && offset == got as u64;
                 let place = (at + offset, if is_short { ", where it ends" } else { "" });
-                return Err(Stop::Differs(self.differs(source, target, place)));
+                return Err(self.differs(source, target, place));
             }
             at += want as u64;
         }
         if count.is_none_or(|count| bytes < count) && self.goes_on(source, bytes) {
-            return Err(Stop::Differs(anyhow!(
+            return Err(CopyError::Differs(format!(
                 "{} ends behind byte {}, and {} does not; copy it again",
                 target.name,
                 number(self.target + bytes),
@@ -179,15 +180,15 @@ impl Begin {
         source: &Source,
         target: &Target<'_>,
         (offset, how): (u64, &str),
-    ) -> anyhow::Error {
-        anyhow!(
+    ) -> CopyError {
+        CopyError::Differs(format!(
             "{} differs from {} at byte {} (of the target; {} of the source){how}; copy it again, and \
              suspect the device if {0} did not change meanwhile",
             target.name,
             source.name,
             number(self.target + offset),
             number(self.source + offset),
-        )
+        ))
     }
 }
 
@@ -195,18 +196,18 @@ impl Begin {
 ///
 /// # Errors
 /// When it has more or fewer, or cannot be examined.
-pub(super) fn ends_behind(target: &Target<'_>, bytes: u64) -> Result<(), Stop> {
+pub(crate) fn ends_behind(target: &Target<'_>, bytes: u64) -> Result<()> {
     if !target.ends_with_the_copy() {
         return Ok(());
     }
-    let stat = fstat(target.fd())
-        .map_err(|e| anyhow!("cannot verify {}: {}", target.name, message(&e.into())))?;
+    let stat =
+        fstat(target.fd()).map_err(|e| CopyError::failed(format!("verify {}", target.name), e))?;
     let size = stat.st_size.cast_unsigned();
     if size == bytes {
         return Ok(());
     }
     let (name, size, bytes) = (&target.name, number(size), number(bytes));
-    Err(Stop::Differs(anyhow!(
+    Err(CopyError::Differs(format!(
         "{name} has {size} bytes and should have {bytes}; copy it again, and check whether \
          another process writes to it"
     )))
