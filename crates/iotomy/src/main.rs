@@ -43,6 +43,7 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     // A limit on file sizes must be an error to report, not the end of iotomy.
     iotomy_sys::signals::ignore_file_size();
+    iotomy_sys::signals::heed_sent_keys();
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(ReadError::Usage(error)) => return usage(error),

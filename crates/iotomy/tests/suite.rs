@@ -74,6 +74,7 @@ mod services_container;
 mod services_stores;
 mod services_web;
 mod show;
+mod signals_ignored;
 mod startup;
 mod support;
 mod trace_attach;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use iotomy_sys::signals::is_let_pass;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -38,8 +39,6 @@ pub fn is_interrupted() -> bool {
 pub(crate) struct Interrupts {
     original: SigSet,
     descriptor: SignalFd,
-    /// A bit for each signal that the parent set to be ignored, as `nohup` does.
-    ignored: u64,
 }
 
 /// One signal that came.
@@ -48,8 +47,8 @@ pub(crate) struct Interrupt {
     signal: Signal,
     /// Sent by a terminal's key to the whole foreground group, the command included.
     from_terminal: bool,
-    /// This process would have ignored it.
-    ignored: bool,
+    /// This process was told to ignore it.
+    is_let_pass: bool,
 }
 
 impl Interrupts {
@@ -61,7 +60,7 @@ impl Interrupts {
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), Some(&mut original))?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let descriptor = SignalFd::with_flags(&held, flags)?;
-        Ok(Self { original, descriptor, ignored: ignored() })
+        Ok(Self { original, descriptor })
     }
 
     /// The mask this process had before, which a command shall have.
@@ -73,20 +72,16 @@ impl Interrupts {
     pub(crate) fn next(&self) -> Option<Interrupt> {
         let info = self.descriptor.read_signal().ok()??;
         let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
-        let ignored = self.ignored & 1 << (info.ssi_signo - 1) != 0;
-        let interrupt = Interrupt { signal, from_terminal: info.ssi_code == SI_KERNEL, ignored };
+        let interrupt = Interrupt {
+            signal,
+            from_terminal: info.ssi_code == SI_KERNEL,
+            is_let_pass: is_let_pass(signal as i32, info.ssi_code),
+        };
         if interrupt.ends_a_watch() {
             ASKED.store(signal as i32, Ordering::Relaxed);
         }
         Some(interrupt)
     }
-}
-
-/// The signals this process ignores; while blocked, they arrive all the same.
-fn ignored() -> u64 {
-    let status = iotomy_host::kernel_text("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// `si_code` of a signal the kernel made, as a terminal's driver does.
@@ -112,14 +107,9 @@ impl Interrupt {
         self.signal as i32
     }
 
-    /// Whether the signal requests an end, where there is no command to pass it on to. A shell without job control has
-    /// its background commands ignore the keys of the terminal, and who sends one of these signals by kill(1) means it.
+    /// Whether the signal requests an end, where there is no command to pass it on to.
     pub(crate) fn ends_a_watch(self) -> bool {
-        match self.signal {
-            Signal::SIGUSR1 | Signal::SIGUSR2 => false,
-            Signal::SIGINT | Signal::SIGQUIT => !(self.ignored && self.from_terminal),
-            _ => !self.ignored,
-        }
+        !self.is_let_pass && !matches!(self.signal, Signal::SIGUSR1 | Signal::SIGUSR2)
     }
 }
 

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use iotomy_sys::signals::is_let_pass;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
@@ -23,10 +24,7 @@ impl Interrupts {
     /// The kernel's error.
     pub fn hold() -> io::Result<Self> {
         iotomy_sys::startup::reset_sigchld();
-        let ignored = ignored();
-        // A signal that this process was told to ignore, as by `nohup`, ends nothing.
-        let held: SigSet =
-            ENDING.into_iter().filter(|signal| ignored & 1 << (*signal as i32 - 1) == 0).collect();
+        let held: SigSet = ENDING.into_iter().collect();
         let mut original = SigSet::empty();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), Some(&mut original))?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
@@ -39,19 +37,16 @@ impl Interrupts {
         &self.original
     }
 
-    /// The number of a signal that came, if one has.
+    /// The number of a signal that came and ends this process, if one has.
     pub fn next(&self) -> Option<i32> {
-        let info = self.descriptor.read_signal().ok()??;
-        Some(info.ssi_signo.cast_signed())
+        loop {
+            let info = self.descriptor.read_signal().ok()??;
+            let signal = info.ssi_signo.cast_signed();
+            if !is_let_pass(signal, info.ssi_code) {
+                return Some(signal);
+            }
+        }
     }
-}
-
-fn ignored() -> u64 {
-    // Its first line is a name, which may end inside of a letter.
-    let status = std::fs::read("/proc/self/status").unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl AsFd for Interrupts {

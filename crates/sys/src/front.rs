@@ -22,6 +22,7 @@
 use std::io;
 
 use crate::own_name::OwnName;
+use crate::signals::{is_ignored, is_let_pass};
 use crate::{orphans, startup};
 
 /// The signals with which users and supervisors end a program; they are passed on.
@@ -96,26 +97,19 @@ fn set_mask(mask: &libc::sigset_t) {
 }
 
 /// The signals the front waits for: those to pass on unless this process was told to ignore them,
-/// as by `nohup`, and those of its child and of a terminal that stops it.
+/// as by `nohup`, and those of its child and of a terminal that stops it. Keys of a terminal are looked at when they come.
 fn signals() -> libc::sigset_t {
     // SAFETY: `sigset_t` is plain integers; the empty set is then written over it.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is room for a set.
     unsafe { libc::sigemptyset(&raw mut set) };
-    let wanted = PASSED_ON.into_iter().chain([libc::SIGTSTP]).filter(|signal| !is_ignored(*signal));
+    let wanted = PASSED_ON.into_iter().chain([libc::SIGTSTP]);
+    let wanted = wanted.filter(|signal| !is_ignored(*signal));
     for signal in wanted.chain([libc::SIGCHLD]) {
         // SAFETY: `set` is an initialised set and the signal exists.
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
     set
-}
-
-fn is_ignored(signal: libc::c_int) -> bool {
-    // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
-    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: a null new action only reads; `now` outlives the call.
-    let failed = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) } != 0;
-    !failed && now.sa_sigaction == libc::SIG_IGN
 }
 
 /// The signal that a worker gets when its parent has ended: SIGKILL, as one that ignores SIGTERM
@@ -144,9 +138,11 @@ fn attend(
     waited_for: &libc::sigset_t,
 ) -> libc::c_int {
     loop {
-        // SAFETY: `waited_for` is an initialised set; nothing more is asked for.
-        let signal = unsafe { libc::sigwaitinfo(waited_for, std::ptr::null_mut()) };
-        if PASSED_ON.contains(&signal) {
+        // SAFETY: a zeroed `siginfo_t` is a valid value of the type.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `waited_for` is an initialised set, and `info` room for what is known of the signal.
+        let signal = unsafe { libc::sigwaitinfo(waited_for, &raw mut info) };
+        if PASSED_ON.contains(&signal) && !is_let_pass(signal, info.si_code) {
             // SAFETY: takes plain integers; the child has not been waited for.
             unsafe { libc::kill(child, signal) };
         } else if signal == libc::SIGTSTP && parent.is_none() {

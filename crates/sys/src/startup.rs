@@ -38,7 +38,8 @@ pub fn changed_signals() -> impl Iterator<Item = (libc::c_int, bool)> {
         (libc::SIGTTOU, SIGTTOU_IGNORED.load(Ordering::Relaxed)),
     ];
     let file_size = signals::changed_file_size().map(|ignored| (libc::SIGXFSZ, ignored));
-    always.into_iter().chain(file_size)
+    let keys = signals::heeded_keys().map(|key| (key, true));
+    always.into_iter().chain(file_size).chain(keys)
 }
 
 /// Sets SIGCHLD to its default for good: where it is ignored, the kernel forgets how children ended.
@@ -91,11 +92,7 @@ fn remember_signals() {
         (libc::SIGCHLD, &SIGCHLD_IGNORED),
         (libc::SIGTTOU, &SIGTTOU_IGNORED),
     ] {
-        // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
-        let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: a null new action only reads; `now` outlives the call.
-        let failed = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) } != 0;
-        ignored.store(!failed && now.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+        ignored.store(signals::is_ignored(signal), Ordering::Relaxed);
     }
 }
 

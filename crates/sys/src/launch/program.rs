@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::LaunchError;
+use crate::signals::ignore_keys_as_given;
 
 /// Finds `name` as a shell would: as it is when it holds a slash, else along `PATH`.
 ///
@@ -55,6 +56,7 @@ pub fn helper(name: &str) -> io::Result<std::process::Command> {
     let path = helpers_path(is_root, std::env::var_os("PATH").as_deref());
     let mut command = std::process::Command::new(find_program(OsStr::new(name), Some(&path))?);
     command.env("PATH", path);
+    ignore_keys_as_given(&mut command);
     Ok(command)
 }
 

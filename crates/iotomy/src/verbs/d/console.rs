@@ -10,9 +10,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use iotomy_d::form::DropCause;
 use iotomy_record::store::Place;
+use iotomy_sys::signals::ignore_keys_as_given;
 use rustix::fs::FileType;
 
-use crate::screen::shown;
+use crate::screen::{path_text, shown};
 
 /// The bytes of output that a record keeps.
 const MOST_KEPT: usize = 1 << 20;
@@ -66,7 +67,7 @@ impl Console {
         let open = |path: &Path| {
             // No link of another user leads it elsewhere.
             let opened = Place::resolve(path).and_then(|place| place.append());
-            opened.with_context(|| format!("cannot write --output {}", path.display()))
+            opened.with_context(|| format!("cannot write --output {}", path_text(path)))
         };
         let to = match file {
             Some(path) => Destination::File(open(path)?),
@@ -139,7 +140,9 @@ impl iotomy_observe::d::Console for Console {
     }
 
     fn system(&mut self, command: &str) {
-        let status = Command::new("/bin/sh").arg("-c").arg(command).status();
+        let mut shell = Command::new("/bin/sh");
+        ignore_keys_as_given(&mut shell);
+        let status = shell.arg("-c").arg(command).status();
         if let Err(error) = status {
             say(&format!("cannot run a shell for system(): {error}"));
         }
