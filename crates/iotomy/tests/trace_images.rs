@@ -8,9 +8,10 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 
-use iotomy_record::{Process, Trace};
+use iotomy_record::{Key, Process, Trace};
 use support::{
-    BackgroundProcess, children, each_observer, glimpse, has, iotomy, program, traced, until,
+    BackgroundProcess, Tracing, children, each_observer, glimpse, has, iotomy, program, traced,
+    until, until_watching,
 };
 
 const LOOP: &str = "i=0; while [ $i -lt 120 ]; do /bin/true; i=$((i+1)); done";
@@ -70,7 +71,7 @@ fn a_process_is_called_by_the_link_it_was_started_by() {
         symlink(fs::canonicalize("/bin/sh").unwrap(), &link).unwrap();
         let shell = fs::canonicalize("/bin/sh").unwrap();
         let binary = shell.file_name().unwrap().to_str().unwrap();
-        let words = [link.to_str().unwrap(), "-c", "echo ready; read line; :"];
+        let words = [link.to_str().unwrap(), "-c", "echo ready; read line; read line; :"];
         let run = traced(observer, &[], &[words[0], "-c", ":"]).record();
         assert_eq!(
             (&*run.processes[0].exec, run.processes[0].name()),
@@ -83,11 +84,24 @@ fn a_process_is_called_by_the_link_it_was_started_by() {
         let attached = glimpse(observer, pid, &[]);
         let record = attached.record();
         let found = &record.processes[0];
-        assert_eq!((&*found.exec, found.name()), (binary, "waits-for-a-line"), "{observer}");
+        assert_eq!(
+            (&*found.exec, found.name(), &*found.binary),
+            ("waits-for-a-line", "waits-for-a-line", binary),
+            "{observer}"
+        );
         let head = format!("waits-for-a-line ({pid}) [{binary}]");
         assert!(attached.stderr().contains(&head), "{}", attached.stderr());
-        process.say("\n");
+
+        let (pid, is) = (pid.to_string(), "image == \"waits-*\"");
+        let options = ["-p", &pid, "--where", is, "--by", "image"];
+        let watching = Tracing::new(observer, &options, &[]).start();
+        until_watching(&watching, observer, process.pid());
+        // The first call was made before the watch.
+        process.say("\n\n");
         assert_eq!(process.end(), 0);
+        let groups = watching.end().record().by.unwrap().rows;
+        assert_eq!(groups.len(), 1, "{observer}: {groups:?}");
+        assert_eq!(groups[0].key, [Key::Text("waits-for-a-line".to_owned())], "{observer}");
     });
 }
 

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 
 use iotomy_host::kernel_text;
 use iotomy_record::{Running, lossless};
 
 use crate::ObserveError;
+use crate::executed::executed_as;
 use crate::naming::{basename, called};
 
 /// `PF_KTHREAD` of the kernel: a flag in `/proc/PID/stat`.
@@ -61,38 +62,61 @@ fn is_zombie(status: &str) -> bool {
 /// The names of a process that runs already, as `/proc` has them.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Of the file it runs.
+    /// As it was executed, or else of the file it runs.
     pub(crate) exec: String,
     /// The name that users know it by; empty where it equals `exec`.
     pub(crate) called: String,
+    /// Of the file it runs; empty where it equals `exec`.
+    pub(crate) binary: String,
     pub(crate) argv: Vec<String>,
 }
 
 /// The names of process `pid`, as far as they could be read: it may vanish meanwhile, or be
 /// inaccessible.
 pub(crate) fn names(pid: u32) -> Names {
-    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let comm = lossless(comm.strip_suffix(b"\n").unwrap_or(&comm));
-    let argv = arguments(pid);
-    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let exec = match exe.as_ref().map(|exe| exe.as_os_str().as_bytes()) {
-        Some(exe) => {
-            let exe = lossless(exe.strip_suffix(b" (deleted)").unwrap_or(exe));
-            basename(&exe).to_owned()
-        }
-        None => comm.clone(),
+    let Proc { comm, argv, exe } = Proc::read(pid);
+    let binary = exe.as_deref().map(|exe| basename(&lossless(exe)).to_owned());
+    let executed = exe.and_then(|exe| executed_as(pid, &exe, &comm, &argv));
+    let comm = lossless(&comm);
+    let argv = argv.iter().map(|word| lossless(word)).collect::<Vec<_>>();
+    let file = binary.unwrap_or_else(|| comm.clone());
+    let (exec, binary) = match executed {
+        Some(executed) => (lossless(&executed), file),
+        None => (file, String::new()),
     };
-    Names { called: called(&exec, Some(&comm), &argv), exec, argv }
+    Names { called: called(&exec, Some(&comm), &argv), exec, binary, argv }
+}
+
+/// The name that process `pid` was executed by, where that is not the name of the file it runs.
+pub(crate) fn executed_name(pid: u32) -> Option<Vec<u8>> {
+    let Proc { comm, argv, exe } = Proc::read(pid);
+    executed_as(pid, &exe?, &comm, &argv)
+}
+
+/// What `/proc` says of a process.
+struct Proc {
+    comm: Vec<u8>,
+    argv: Vec<Vec<u8>>,
+    exe: Option<Vec<u8>>,
+}
+
+impl Proc {
+    fn read(pid: u32) -> Self {
+        let mut comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        comm.pop_if(|last| *last == b'\n');
+        let exe = fs::read_link(format!("/proc/{pid}/exe")).ok().map(|exe| {
+            let exe = exe.into_os_string().into_vec();
+            exe.strip_suffix(b" (deleted)").map(<[u8]>::to_vec).unwrap_or(exe)
+        });
+        Self { comm, argv: arguments(pid), exe }
+    }
 }
 
 /// The names that a process is selected by: the kernel's, and that of the file it runs.
 pub(crate) fn own_names(pid: u32) -> Vec<Vec<u8>> {
-    let comm = fs::read(format!("/proc/{pid}/comm")).ok();
-    let comm = comm.map(|comm| comm.strip_suffix(b"\n").unwrap_or(&comm).to_vec());
-    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let exe = exe.and_then(|exe| exe.file_name().map(|name| name.as_bytes().to_vec()));
-    let exe = exe.map(|exe| exe.strip_suffix(b" (deleted)").unwrap_or(&exe).to_vec());
-    [comm, exe].into_iter().flatten().collect()
+    let Proc { comm, exe, .. } = Proc::read(pid);
+    let exe = exe.map(|exe| exe.rsplit(|byte| *byte == b'/').next().unwrap_or(&exe).to_vec());
+    [Some(comm).filter(|comm| !comm.is_empty()), exe].into_iter().flatten().collect()
 }
 
 /// All processes, those of the kernel included.
@@ -102,14 +126,14 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 }
 
 /// A process's arguments.
-pub(crate) fn arguments(pid: u32) -> Vec<String> {
+fn arguments(pid: u32) -> Vec<Vec<u8>> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     // An only argument that is empty is one.
     if line.is_empty() {
         return Vec::new();
     }
     let line = line.strip_suffix(&[0]).unwrap_or(&line);
-    line.split(|byte| *byte == 0).map(lossless).collect()
+    line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
 /// The living descendants of `pid`, under the names that users know them by. Empty where the kernel

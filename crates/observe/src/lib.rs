@@ -16,6 +16,7 @@ mod clock;
 mod compiled;
 mod connections;
 mod error;
+mod executed;
 mod filter;
 mod grouping;
 mod interrupts;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use iotomy_record::Call;
+use iotomy_record::{Call, bytes_of};
 use iotomy_sys::errno;
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -73,6 +73,7 @@ const COMM: usize = 15;
 /// unknown, or means nothing, the first argument counts: a program with several names is told by it
 /// which one is meant.
 pub(crate) fn called(exec: &str, comm: Option<&str>, argv: &[String]) -> String {
+    let is_cut = |name: &str, comm| is_cut(&bytes_of(name), &bytes_of(comm));
     let name = match comm.filter(|comm| !comm.is_empty()) {
         Some(comm) if is_cut(exec, comm) => exec,
         Some(comm) => {
@@ -90,7 +91,7 @@ pub(crate) fn called(exec: &str, comm: Option<&str>, argv: &[String]) -> String 
 }
 
 /// Whether `comm` is the kernel's shortened form of `name`.
-fn is_cut(name: &str, comm: &str) -> bool {
+pub(crate) fn is_cut(name: &[u8], comm: &[u8]) -> bool {
     name == comm || (comm.len() == COMM && name.starts_with(comm))
 }
 
@@ -147,6 +148,8 @@ mod tests {
             called("python3.11", "a-script-with-a", &["p", "/x/a-script-with-a-name"]),
             "a-script-with-a-name"
         );
+        // Cut inside a letter.
+        assert_eq!(called("проверка", "проверк\\xd0", &["x"]), "");
         assert_eq!(called("chrome", "Renderer", &["/opt/chrome/chrome-bin"]), "Renderer");
         // Seen to execute a file of many programs, or through a descriptor.
         assert_eq!(called("busybox", "", &["ls", "-l"]), "ls");

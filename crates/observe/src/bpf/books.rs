@@ -242,11 +242,12 @@ impl Books {
                 let names = attach::names(pid);
                 // It may have executed another program meanwhile, or have ended.
                 let is_it = session.row("attached_images", &pid.to_ne_bytes()) == Some(image);
-                let attach::Names { exec, called, argv } = match is_it && !names.exec.is_empty() {
-                    true => names,
-                    false => attach::Names { exec: comm, ..attach::Names::default() },
-                };
-                Program { exec, called, binary: String::new(), argv, argv_words: 0 }
+                let attach::Names { exec, called, binary, argv } =
+                    match is_it && !names.exec.is_empty() {
+                        true => names,
+                        false => attach::Names { exec: comm, ..attach::Names::default() },
+                    };
+                Program { exec, called, binary, argv, argv_words: 0 }
             });
             RowAction::Freed
         });

@@ -248,7 +248,7 @@ pub(super) struct Program {
     pub(super) argv_words: u32,
 }
 
-const EXEC_LEN: usize = 128;
+pub(super) const EXEC_LEN: usize = 128;
 const ARGV_LEN: usize = 1024;
 
 impl Wire for Program {

@@ -25,8 +25,8 @@ use super::call_numbers::{FrequentStats, RareStats, WaitStats};
 use super::condition;
 use super::connection_rows::{ConnectionErrorKey, ConnectionKey, ConnectionRow, Track};
 use super::layout::{
-    Attached, CallKey, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats, Image,
-    Program, ThreadRow, Wire,
+    Attached, CallKey, Counters, Death, EXEC_LEN, ErrorCount, Fields, FileKey, FileName, FileStats,
+    Image, Program, ThreadRow, Wire,
 };
 
 pub(super) use self::adoption::Adoption;
@@ -45,7 +45,7 @@ use super::ring_rows::{
 };
 use super::without::{Refused, Without};
 use crate::Selection;
-use crate::filter::{Filter, Sums};
+use crate::filter::{Filter, Sums, fact};
 
 static OBJECT: Embedded = embedded!("trace");
 static OBJECT_WITH_DETAILS: Embedded = embedded!("trace_details");
@@ -68,6 +68,8 @@ pub(crate) struct Session {
     /// Tells of threads that ended, if this kernel has such.
     ring: Option<(RingBuffer<'static>, OwnedFd)>,
     selection: Selection,
+    /// Whether the filter asks for the names of programs.
+    asks_for_images: bool,
     /// The end of io_uring's requests that is not observed, once the programs are attached.
     unseen_end: Option<&'static str>,
     /// Whether a call can end the watch.
@@ -184,6 +186,7 @@ impl Session {
             links: Vec::new(),
             ring,
             selection,
+            asks_for_images: knobs.filter.uses(fact::IMAGE),
             unseen_end: None,
             can_end: knobs.filter.ends_watch(),
             without: RefCell::new(without.clone()),
@@ -245,6 +248,7 @@ impl Session {
             check("slowest", 4, SlowRows::SIZE);
         }
         if self.has_filter() {
+            check("executed_names", 4, EXEC_LEN);
             check("firings", 4, FiringRow::SIZE);
             check("ring_firings", 4, RingFiringRow::SIZE);
         }

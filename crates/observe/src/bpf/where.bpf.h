@@ -50,6 +50,12 @@ ROWS(known_names, struct name_key, struct known_name);
 ROWS(known_peers, struct peer_key, struct known_name);
 ROWS(by_rows, struct by_key, struct by_row);
 
+/*
+ * By process: the name that it was executed by before it was watched, where that is not its file's.
+ * User space writes it (adoption.rs), which alone can look names up.
+ */
+ROWS(executed_names, u32, struct executed_name);
+
 /* Instructions that user space may put in place of the function's own. */
 #define ROOM "2040"
 
@@ -179,9 +185,12 @@ static __always_inline void inherit_image(struct task_struct *parent, struct tas
 
 	if (!(where.uses & USES_IMAGE))
 		return;
-	maker = task_row(&filters, parent);
-	if (!maker || maker->image != from)
+	maker = filter_of(parent);
+	if (!maker)
 		return;
+	/* The maker is the current task. */
+	if (maker->image != from)
+		note_image(maker, from, 0);
 	f = filter_of(child);
 	if (!f)
 		return;

@@ -26,6 +26,11 @@ struct facts {
 	__u64 word[FACTS];
 };
 
+/* A value of `executed_names`. */
+struct executed_name {
+	char text[EXEC_LEN];
+};
+
 /* Most variables that calls are grouped by. */
 #define MOST_KEYS 4
 

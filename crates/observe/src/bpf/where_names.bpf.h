@@ -247,10 +247,19 @@ static __always_inline u32 given_paths(struct thread *t)
 	return knobs.paths[t->call & CALL_I386 ? 1 : 0][number];
 }
 
-/* The name of the file that a program was executed by, and that of the file which runs. */
+/* The name that the task's process was executed by before it was watched with this image. */
+static __always_inline struct executed_name *executed_before(struct task_struct *task, u32 image)
+{
+	u32 tgid = tgid_of(task), *found = image_found(task);
+
+	return found && *found == image ? bpf_map_lookup_elem(&executed_names, &tgid) : NULL;
+}
+
+/* The name that a program was executed by, and that of the file which runs. */
 __noinline int note_image(struct filter *f, u32 image, u64 executed)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct executed_name *before;
 	struct scratch *s;
 	u64 name;
 	long got;
@@ -267,9 +276,15 @@ __noinline int note_image(struct filter *f, u32 image, u64 executed)
 	s->subject.start = MIDDLE;
 	s->subject.length = got > 0 ? got - 1 : 0;
 	f->image_bits = match_all(where.of_image, &s->subject);
-	if (!executed)
-		return 0;
-	got = bpf_probe_read_kernel_str(&s->subject.text[MIDDLE], EXEC_LEN, (void *)executed);
+	if (!executed) {
+		before = executed_before(task, image);
+		if (!before)
+			return 0;
+		got = bpf_probe_read_kernel_str(&s->subject.text[MIDDLE], EXEC_LEN, before->text);
+	} else {
+		got = bpf_probe_read_kernel_str(&s->subject.text[MIDDLE], EXEC_LEN,
+						(void *)executed);
+	}
 	if (got <= 0)
 		return 0;
 	/* Without its directories. */

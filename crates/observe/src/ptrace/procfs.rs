@@ -47,12 +47,13 @@ fn field(status: &str, name: &str) -> Option<u64> {
 
 /// A process with one thread, as it is now, with nothing counted yet.
 pub(super) fn process(pid: u32) -> Process {
-    let Names { exec, called, argv } = names(pid);
+    let Names { exec, called, binary, argv } = names(pid);
     Process {
         pid,
         ppid: family(pid).map_or(0, |family| family.parent),
         exec,
         called,
+        binary,
         argv,
         threads: 1,
         ..Process::default()
@@ -152,18 +153,21 @@ pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
 /// The executed path names it: for a script it is the script, and for a link (`sh`) the link, as in
 /// the kernel's names of processes. Paths that name no program (`/proc/self/exe`) are resolved.
 pub(super) fn executed(pid: u32, path: Option<&str>) -> Process {
-    let of_file = process(pid);
+    let found = process(pid);
+    let file = if found.binary.is_empty() { found.exec.clone() } else { found.binary.clone() };
     let leads_on = |path: &&str| !path.starts_with("/proc/") && !path.starts_with("/dev/fd/");
     let name = path.filter(leads_on).map(basename).filter(|name| !name.is_empty());
     match name {
-        Some(name) if name != of_file.exec => Process {
-            exec: name.to_owned(),
-            called: String::new(),
-            binary: of_file.exec,
-            ..of_file
-        },
+        Some(name) if name != file => {
+            Process { exec: name.to_owned(), called: String::new(), binary: file, ..found }
+        }
         // A file executed by its own name may be of many programs.
-        _ => Process { called: called(&of_file.exec, None, &of_file.argv), ..of_file },
+        _ => Process {
+            called: called(&file, None, &found.argv),
+            exec: file,
+            binary: String::new(),
+            ..found
+        },
     }
 }
 

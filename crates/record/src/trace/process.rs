@@ -15,7 +15,7 @@ statistics! {
         /// Parent's process id when the image began.
         pub ppid: u32,
         /// The program's file name without its directories, as it was executed; for a process that ran
-        /// before the watch, the name of the file it runs.
+        /// before the watch, the name of the file it runs where the other cannot be told.
         pub exec: String,
         /// The name that users know it by, from the kernel's name of the process and its first
         /// argument; empty where it equals `exec`.

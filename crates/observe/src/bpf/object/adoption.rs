@@ -3,7 +3,9 @@
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::{Session, iterate, map, refusal};
+use crate::attach::executed_name;
 use crate::bpf::cgroups;
+use crate::bpf::layout::EXEC_LEN;
 
 /// Which tasks the next run of `adopt` begins to watch.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,10 @@ impl Session {
         match whom {
             Adoption::Launcher(pid) => self.ask_for([0, 0, pid, 0])?,
             Adoption::Thread(tid) => self.ask_for([0, tid, 0, 0])?,
-            Adoption::Machine => self.ask_for([GATHERING, 0, 0, 0])?,
+            Adoption::Machine => {
+                self.tell_executed_names(crate::attach::all)?;
+                self.ask_for([GATHERING, 0, 0, 0])?;
+            }
             Adoption::Selected => {
                 self.ask_for([GATHERING, 0, 0, 0])?;
                 self.adopt_newcomers()?;
@@ -63,6 +68,7 @@ impl Session {
     /// # Errors
     /// The kernel's error.
     pub(in crate::bpf) fn adopt_newcomers(&self) -> Result<(), String> {
+        self.tell_executed_names(|| self.selection.running().into_iter())?;
         for _ in 0..MOST_PASSES {
             let before = self.counters().adopted;
             iterate(&self.object, "adopt")?;
@@ -79,6 +85,29 @@ impl Session {
         // It may have ended in the meantime.
         let is_hidden = |pid: &u32| !is_found(*pid) && crate::attach::process(*pid).is_ok();
         self.selection.processes.iter().copied().find(is_hidden)
+    }
+
+    /// Tells the programs by which names processes were executed before they are watched, where a condition asks for that.
+    fn tell_executed_names<P>(&self, processes: impl FnOnce() -> P) -> Result<(), String>
+    where
+        P: Iterator<Item = u32>,
+    {
+        if !self.asks_for_images {
+            return Ok(());
+        }
+        let table = map(&self.object, "executed_names");
+        // An id may have become another's.
+        for told in table.keys().collect::<Vec<_>>() {
+            table.delete(&told).map_err(|error| refusal("tell the names of programs", &error))?;
+        }
+        for pid in processes() {
+            let Some(mut name) = executed_name(pid) else { continue };
+            name.resize(EXEC_LEN - 1, 0);
+            name.push(0);
+            // Where there is no room, the name of its file is the process's.
+            let _ = table.update(&pid.to_ne_bytes(), &name, MapFlags::ANY);
+        }
+        Ok(())
     }
 
     /// `struct adoption` of `trace.h`.

@@ -45,7 +45,7 @@ pub(in crate::bpf) struct Knobs {
 }
 
 /// Tables whose size the user may set.
-const TABLES: [&str; 33] = [
+const TABLES: [&str; 34] = [
     "calls",
     "frequent",
     "waits",
@@ -64,6 +64,7 @@ const TABLES: [&str; 33] = [
     "known_names",
     "known_peers",
     "by_rows",
+    "executed_names",
     "texts",
     "tracked",
     "connections",
@@ -111,6 +112,7 @@ fn most_rows(table: &str, knobs: &Knobs) -> u32 {
         "handshakes" => 8_192,
         "known_peers" if !knobs.filter.uses(fact::PEER) => 1,
         "by_rows" | "texts" if knobs.filter.by.is_none() => 1,
+        "executed_names" if !knobs.filter.uses(fact::IMAGE) => 1,
         "attached_images" | "attached" if !knobs.whole_machine && knobs.selects() == 0 => 64,
         _ => u32::MAX,
     };

@@ -1,0 +1,138 @@
+//! The name by which a process that runs already was executed, where its file has several: links,
+//! as `redis-server` is one to `redis-check-rdb`.
+//!
+//! `/proc` tells what file a process runs, not by which name. The kernel's name of the process is
+//! that name, cut, unless the program chose another. So it counts only where a file of that name leads
+//! to the file that runs.
+//!
+//! The one tricky invariant: names are looked up only where nobody else can hold up the look-up. A
+//! path is taken from the kernel's cache; what is not there is read only from a file system that is
+//! this machine's own, and not from one of a network or of a program (FUSE), which may never answer.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use iotomy_host::kernel_text;
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags, open, openat2, statx};
+use rustix::io::Errno;
+
+use crate::naming::is_cut;
+
+/// Where links to programs of other directories are.
+const LINKS: [&str; 6] =
+    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// File systems that answer by themselves.
+const OWN: [&str; 13] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs", "zfs", "ramfs", "rootfs",
+    "squashfs", "erofs",
+];
+
+/// The name that process `pid`, which runs the file `exe`, was executed by; `None` where that is the
+/// file's own, or is not known. `comm` is the kernel's name of the process.
+pub(crate) fn executed_as(pid: u32, exe: &[u8], comm: &[u8], argv: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let own = last(exe);
+    let first = argv.first().map_or(&[][..], |word| first_word(word));
+    let is_other = |name: &[u8]| name != own && is_cut(name, comm);
+    if comm.is_empty() || (is_cut(own, comm) && !is_other(last(first))) {
+        return None;
+    }
+    // The kernel puts the path of a script behind its interpreter and at most one option of that.
+    let script = argv.iter().skip(1).take(2).map(|word| last(word)).find(|name| is_other(name));
+    if let Some(script) = script.filter(|_| !is_other(last(first))) {
+        return Some(script.to_vec());
+    }
+    let process = Process::open(pid)?;
+    // A name that was cut is whole in the first argument, if anywhere.
+    let name = [last(first), comm].into_iter().find(|name| is_other(name))?;
+    let given = Path::new(OsStr::from_bytes(first)).parent().filter(|_| is_other(last(first)));
+    let beside = Path::new(OsStr::from_bytes(exe)).parent();
+    let directories = given.into_iter().chain(beside).chain(LINKS.iter().map(Path::new));
+    let mut tried = BTreeSet::new();
+    let mut directories = directories.filter(|directory| tried.insert(*directory));
+    let leads_there = |directory: &Path| process.runs(&directory.join(OsStr::from_bytes(name)));
+    directories.any(leads_there).then(|| name.to_vec())
+}
+
+/// The last component of a path.
+fn last(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// A title begins with the program.
+fn first_word(word: &[u8]) -> &[u8] {
+    word.split(u8::is_ascii_whitespace).next().unwrap_or(word)
+}
+
+struct Process {
+    root: OwnedFd,
+    /// Where it works now.
+    works_in: OwnedFd,
+    runs: Statx,
+    mounts: String,
+}
+
+impl Process {
+    fn open(pid: u32) -> Option<Self> {
+        // Neither asks the file system for anything.
+        let of_process = |name| {
+            open(format!("/proc/{pid}/{name}"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()
+        };
+        let runs = facts(of_process("exe")?.as_fd())?;
+        let mounts = kernel_text(format!("/proc/{pid}/mountinfo")).ok()?;
+        Some(Self { root: of_process("root")?, works_in: of_process("cwd")?, runs, mounts })
+    }
+
+    /// Whether this path leads to the file that the process runs.
+    fn runs(&self, path: &Path) -> bool {
+        let found = match self.in_cache(path) {
+            Ok(found) => Some(found),
+            Err(Errno::AGAIN) => self.on_own_file_system(path),
+            Err(_) => None,
+        };
+        let found = found.and_then(|found| facts(found.as_fd()));
+        let file = |of: &Statx| (of.stx_ino, of.stx_dev_major, of.stx_dev_minor);
+        found.is_some_and(|found| file(&found) == file(&self.runs))
+    }
+
+    fn in_cache(&self, path: &Path) -> rustix::io::Result<OwnedFd> {
+        match path.strip_prefix("/") {
+            Ok(path) => {
+                look_up(self.root.as_fd(), path, ResolveFlags::CACHED | ResolveFlags::IN_ROOT)
+            }
+            Err(_) => look_up(self.works_in.as_fd(), path, ResolveFlags::CACHED),
+        }
+    }
+
+    /// Looks up the last name of a path in its directory, where that is on a file system of the machine's
+    /// own and no other is entered on the way.
+    fn on_own_file_system(&self, path: &Path) -> Option<OwnedFd> {
+        let directory = self.in_cache(path.parent()?).ok()?;
+        if !self.is_own(&facts(directory.as_fd())?) {
+            return None;
+        }
+        look_up(directory.as_fd(), path.file_name()?.as_ref(), ResolveFlags::NO_XDEV).ok()
+    }
+
+    /// Whether a file is on such a file system, by the list of mounts.
+    fn is_own(&self, file: &Statx) -> bool {
+        let mount = format!("{} ", file.stx_mnt_id);
+        let line = self.mounts.lines().find(|line| line.starts_with(&mount));
+        let kind = line.and_then(|line| line.split_once(" - ")?.1.split(' ').next());
+        kind.is_some_and(|kind| OWN.contains(&kind))
+    }
+}
+
+fn look_up(at: BorrowedFd<'_>, path: &Path, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
+    let how = how | ResolveFlags::NO_MAGICLINKS;
+    openat2(at, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how)
+}
+
+/// What the kernel knows of a file without asking its file system.
+fn facts(file: BorrowedFd<'_>) -> Option<Statx> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    statx(file, c"", flags, StatxFlags::INO | StatxFlags::MNT_ID).ok()
+}
