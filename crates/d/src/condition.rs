@@ -5,12 +5,15 @@
 //! condition holds. The steps become BPF instructions by the emitter of programs, with values in
 //! registers in place of a machine's memory (`kernel/condition.rs`).
 
+use std::ops::RangeInclusive;
+
 use crate::compile::compile_predicate;
 use crate::error::{Problem, Span};
 use crate::evaluate::{Known, Outcome, outcome};
 use crate::form::{Clause, Fact, Form, Step};
 use crate::parser::parse;
 use crate::pattern::{StringTest, Tests};
+use crate::ranges;
 use crate::scope::Scope;
 
 /// A checked expression.
@@ -84,6 +87,12 @@ impl Condition {
     ) -> Option<Outcome> {
         let matches = |bit: u8| self.tests().get(usize::from(bit)).and_then(matches);
         outcome(self.clause(), &Known { fact, matches: &matches })
+    }
+
+    /// What is wrong with it if no facts of these ranges can fulfil it, and which part cannot hold; `None` where some
+    /// may.
+    pub fn unfulfilled(&self, range: &dyn Fn(u16) -> RangeInclusive<i64>) -> Option<Problem> {
+        ranges::unfulfilled(self.clause(), range)
     }
 
     pub(crate) fn clause(&self) -> &Clause {

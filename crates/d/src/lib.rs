@@ -70,6 +70,7 @@ pub mod output;
 mod parser;
 mod pattern;
 mod program;
+mod ranges;
 mod scope;
 pub mod script;
 #[cfg(test)]

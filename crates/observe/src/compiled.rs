@@ -40,6 +40,9 @@ impl Compiled {
                 return Err(Problem { span: span.clone(), message: message.to_owned(), advice });
             }
         }
+        if let Some(problem) = condition.unfulfilled(&filter::range) {
+            return Err(problem);
+        }
         let code = condition.emit(fact::WORDS, MOST_INSTRUCTIONS).map_err(|error| Problem {
             span: 0..text.len(),
             message: error.to_string(),

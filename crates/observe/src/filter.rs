@@ -5,6 +5,8 @@
 //! its name, its groups, whether it has a descriptor or a path at all. Only where that leaves it open,
 //! the facts of the single call decide, in the kernel or here ([`Filter::holds`]).
 
+use std::ops::RangeInclusive;
+
 use iotomy_d::{Aggregation, Instruction, Kind, Outcome, Problem, StringTest, Variable};
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_record::{EndedBy, WholeCall};
@@ -68,6 +70,22 @@ pub static AGGREGATIONS: &[Aggregation] = &[
     Aggregation { function: "sum", of: Some("bytes"), fact: fact::SUM_OF_BYTES, summary: "the bytes they moved" },
     Aggregation { function: "sum", of: Some("duration"), fact: fact::SUM_OF_DURATIONS, summary: "the time from their entries to their returns" },
 ];
+
+/// The values that a fact can have: whatever a call is given, and comes to.
+pub(crate) fn range(fact: u16) -> RangeInclusive<i64> {
+    /// The kernel has no process ids beyond (`PID_MAX_LIMIT`).
+    const MOST_IDS: i64 = 1 << 22;
+    /// Nor errors (`MAX_ERRNO`).
+    const MOST_ERRNO: i64 = 4095;
+    match fact {
+        // A program may pass a number that is no descriptor.
+        fact::FD => i32::MIN.into()..=i32::MAX.into(),
+        fact::ERRNO => 0..=MOST_ERRNO,
+        fact::THREAD | fact::PID => 0..=MOST_IDS,
+        fact::COUNT => 1..=i64::MAX,
+        _ => 0..=i64::MAX,
+    }
+}
 
 const fn number(name: &'static str, fact: u16, summary: &'static str) -> Variable {
     Variable { name, kind: Kind::Integer, fact, summary }
@@ -374,6 +392,47 @@ mod tests {
         ] {
             let problem = Filter::new(text).unwrap_err();
             assert_eq!(problem.advice, format!("did you mean {near}?"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_condition_that_no_value_fulfils_is_a_problem_where_it_is_barred() {
+        for (text, part, range) in [
+            ("bytes < 0", "bytes < 0", "bytes is 0 or more"),
+            ("call == \"read\" && 0 > bytes", "0 > bytes", "bytes is 0 or more"),
+            ("errno == 5000", "errno == 5000", "errno is from 0 to 4095"),
+            (
+                "(errno == 5000 || fd == 3) && duration < 0s",
+                "duration < 0s",
+                "duration is 0 or more",
+            ),
+            ("fd > 4G || bytes == -1", "bytes == -1", "bytes is 0 or more"),
+            ("!(pid < 5000000)", "(pid < 5000000)", "pid is from 0 to 4194304"),
+            ("fd == 3 && fd == 4", "fd == 4", "fd is 3 here"),
+            ("bytes > 10 && bytes < 5", "bytes < 5", "bytes is 11 or more"),
+            ("bytes + 1 < 0 && 0 ? 1 : errno < 0", "errno < 0", "errno is from 0 to 4095"),
+        ] {
+            let problem = Filter::new(text).expect_err(text);
+            assert_eq!(&text[problem.span.clone()], part, "{}", problem.shown_in(text));
+            assert_eq!(problem.advice, range, "{text}");
+            assert!(Filter::new("1").unwrap().until(text).is_err(), "{text}");
+        }
+        assert!(Filter::default().until("count() < 1").is_err());
+        for text in [
+            "bytes >= 0",
+            "fd == -5",
+            "errno == 4095 && pid == 4194304",
+            "errno < 0 || bytes >= 0",
+            "bytes > 10 || bytes < 5",
+            "fd == 3 || fd == 4",
+            "bytes + 1 < 0",
+            "fd % 5 == -4",
+            "(fd == 3 ? 1 : 2) == 2 && fd == 4",
+            "1 / bytes == 0",
+            "-errno == -2",
+            "bytes & 1 && bytes & 2",
+        ] {
+            assert!(Filter::new(text).is_ok(), "{text}");
         }
     }
 

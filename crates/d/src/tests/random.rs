@@ -82,6 +82,24 @@ proptest! {
     }
 
     #[test]
+    fn a_condition_that_holds_is_not_one_that_nothing_fulfils(
+        text in expressions(),
+        numbers in numbers(),
+        widths in prop::array::uniform4(0i64..300),
+        matches: u64,
+    ) {
+        if let Ok(condition) = compiled(&text)
+            && outcome(&condition, numbers, matches) == Outcome::True
+        {
+            let range = |fact: u16| {
+                let (number, width) = (numbers[usize::from(fact)], widths[usize::from(fact)]);
+                number.saturating_sub(width / 7)..=number.saturating_add(width / 3)
+            };
+            prop_assert_eq!(condition.unfulfilled(&range), None);
+        }
+    }
+
+    #[test]
     fn any_bytes_are_a_condition_or_a_problem_with_a_place(bytes: Vec<u8>) {
         let text = String::from_utf8_lossy(&bytes);
         if let Err(problem) = compiled(&text) {
