@@ -19,6 +19,7 @@ mod parse;
 mod place;
 mod race;
 mod reading;
+mod source;
 mod sweep;
 mod trusted;
 mod unique;

@@ -5,10 +5,10 @@
 //! first bytes are there, and whenever it has grown eightfold: a device that gives bytes without end is refused early,
 //! and the looks take a seventh of the time of the last.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
+use super::source::{Source, open_source};
 use super::{MAX_RECORD_BYTES, RecordError, StoreError, error, open_trusted, shown};
 
 /// The first bytes that are looked at, and by how much a text has grown when it is looked at again.
@@ -23,7 +23,7 @@ pub(super) fn load<R>(
     let name = shown(path, "standard input");
     let read = || match path == Path::new("-") {
         true => read(io::stdin().lock(), 0, MAX_RECORD_BYTES, &parse),
-        false => read_file(File::open(path)?, &parse),
+        false => read_file(open_source(path)?, &parse),
     };
     finish(name, read(), parse)
 }
@@ -33,7 +33,7 @@ pub(super) fn load_trusted<R>(
     path: &Path,
     parse: impl Fn(&[u8]) -> Result<R, RecordError>,
 ) -> Result<R, StoreError> {
-    let read = || read_file(open_trusted(path)?, &parse);
+    let read = || read_file(Source { head: Vec::new(), file: open_trusted(path)? }, &parse);
     finish(shown(path, ""), read(), parse).map(|(record, _)| record)
 }
 
@@ -63,12 +63,15 @@ fn finish<R>(
     }
 }
 
-fn read_file<R>(file: File, parse: &impl Fn(&[u8]) -> Result<R, RecordError>) -> io::Result<Text> {
+fn read_file<R>(
+    Source { head, file }: Source,
+    parse: &impl Fn(&[u8]) -> Result<R, RecordError>,
+) -> io::Result<Text> {
     let facts = file.metadata()?;
     let size = if facts.is_file() { facts.len() } else { 0 };
     match size > MAX_RECORD_BYTES {
         true => Ok(Text::TooLarge),
-        false => read(file, size, MAX_RECORD_BYTES, parse),
+        false => read(Cursor::new(head).chain(file), size, MAX_RECORD_BYTES, parse),
     }
 }
 
@@ -105,6 +108,8 @@ fn read<R>(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::super::{parse_record, parse_trace};
     use super::*;
 
