@@ -11,12 +11,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use iotomy_host::kernel_text;
 use iotomy_movers::{End, Kind};
 use iotomy_record::store::{NewFile, Place, remove_own};
 use iotomy_sys::close::{close, close_duplicate};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, fstatvfs,
-    ftruncate, openat, readlinkat, seek,
+    ftruncate, major, minor, openat, readlinkat, seek,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -278,6 +279,25 @@ impl<'a> Target<'a> {
             self.is_emptied.set(claims_some);
         }
         Ok(())
+    }
+
+    /// Checks that a device takes what is written: one that is read-only may be opened, and refuses the first write.
+    ///
+    /// # Errors
+    /// It is read-only.
+    pub(crate) fn is_writable(&self) -> Result<()> {
+        if self.end().kind() != Kind::Block {
+            return Ok(());
+        }
+        let device = fstat(self.fd()).map_err(|e| unwritable(&self.name, e))?.st_rdev;
+        let facts = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
+        match kernel_text(facts) {
+            Ok(read_only) if read_only.trim() != "0" => unsuited(format!(
+                "cannot write {name}: the device is read-only; {name} is unchanged; see `blockdev --setrw`",
+                name = self.name
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The state after a failure, with `written` bytes written.

@@ -125,6 +125,7 @@ fn check(
     target: &Target<'_>,
 ) -> Result<()> {
     let options = session.options;
+    target.is_writable()?;
     target.apart_from(first, options.skip, options.job.count)?;
     for source in looked_at.iter().skip(1) {
         target.apart_from_named(&source.name, &source.stat)?;

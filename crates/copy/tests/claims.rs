@@ -10,7 +10,7 @@ use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_needs::{Need, skip};
 use rustix::io::Errno;
 
-use crate::support::{Folder, any, atomic, by_any, content, joined, mount, movers, verified};
+use crate::support::{Folder, any, atomic, by, by_any, content, joined, mount, movers, verified};
 
 /// A file that claims a size, read past the page cache or through it.
 fn claiming(all: &[u8], size: u64, is_cached: bool) -> Option<FaultFs> {
@@ -148,4 +148,28 @@ fn a_file_made_from_one_with_an_access_list_gives_its_group_no_more() {
         folder.copy(&options, &["a"], target);
         assert_eq!(mode(target), 0o600, "{target}");
     }
+}
+
+#[test]
+fn a_device_that_is_read_only_is_refused_before_anything_is_moved() {
+    let folder = Folder::new();
+    let image = folder.write("image", content(1 << 20));
+    folder.write("a", "new");
+    let attached = Command::new("losetup").args(["-r", "-f", "--show"]).arg(&image).output();
+    let device = match attached {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap(),
+        _ => return skip(Need::Devices, "no loop device"),
+    };
+    let device = device.trim();
+    let options = [any(), by("io-uring"), by("read-write")];
+    let runs = options.map(|options| folder.try_copy(&options, &["a"], device));
+    assert!(Command::new("losetup").arg("-d").arg(device).status().unwrap().success());
+    for account in &runs {
+        let [error] = &account.errors[..] else { panic!("{account:?}") };
+        let expected = format!(
+            "cannot write {device}: the device is read-only; {device} is unchanged; see `blockdev --setrw`"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+    assert!(folder.read("image") == content(1 << 20));
 }
