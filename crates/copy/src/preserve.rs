@@ -5,6 +5,7 @@
 //! the rest, less the set-id bits, which would give away rights of the wrong user. Attributes that
 //! only root may set are left out for others.
 
+use iotomy_record::lossless;
 use rustix::fs::{
     Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
     fremovexattr, fsetxattr, futimens,
@@ -76,7 +77,7 @@ fn attributes(source: &Source, target: &Target<'_>) -> Result<(), (String, Errno
         };
         match kept {
             Err(errno) if !(errno == Errno::PERM && is_roots(name)) => {
-                return Err((format!("attribute {}", String::from_utf8_lossy(name)), errno));
+                return Err((format!("attribute {}", lossless(name)), errno));
             }
             _ => {}
         }

@@ -53,6 +53,17 @@ impl Glob {
         self.steps.iter().chain([&self.stays, &self.end]).copied().collect()
     }
 
+    /// A pattern of any bytes, which `text` stands for where it is printed.
+    ///
+    /// # Errors
+    /// It is empty, too long, or ends within a bracket.
+    pub fn of_bytes(pattern: &[u8], text: String) -> Result<Self, GlobError> {
+        match pattern {
+            [] => Err(GlobError::Empty),
+            _ => Self::read(pattern).map(|read| Self { text, ..read }),
+        }
+    }
+
     /// A pattern that may be empty, which only an empty name matches.
     pub(crate) fn read(pattern: &[u8]) -> Result<Self, GlobError> {
         let text = String::from_utf8_lossy(pattern).into_owned();
@@ -99,10 +110,7 @@ impl FromStr for Glob {
     type Err = GlobError;
 
     fn from_str(text: &str) -> Result<Self, GlobError> {
-        if text.is_empty() {
-            return Err(GlobError::Empty);
-        }
-        Self::read(text.as_bytes())
+        Self::of_bytes(text.as_bytes(), text.to_owned())
     }
 }
 

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 
+use iotomy_host::privilege::not_allowed;
 use iotomy_record::numbers;
 use iotomy_sys::probe::{Refusal, io_uring, memory};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use crate::ability::{Ability, Context, Outcome, number_in};
-use crate::privilege::not_allowed;
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[

@@ -2,10 +2,10 @@
 
 use std::fs::OpenOptions;
 
+use iotomy_host::privilege::{is_root, not_allowed, privilege};
 use iotomy_sys::probe::{Refusal, namespaces, privileges};
 
 use crate::ability::{Ability, Context, Outcome, number_in};
-use crate::privilege::{not_allowed, privilege};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -59,10 +59,10 @@ fn loop_devices(_: &Context) -> Outcome {
         Ok(_) => Outcome::ready("/dev/loop-control"),
         Err(source) => {
             let refusal = Refusal::new("open /dev/loop-control", source);
-            let remedy = if not_allowed(&refusal) {
-                "run as root (in a container: --device /dev/loop-control)"
-            } else {
-                "modprobe loop"
+            let remedy = match not_allowed(&refusal) {
+                true if is_root() => "give this container --device /dev/loop-control",
+                true => "run as root",
+                false => "modprobe loop",
             };
             Outcome::refused(&refusal, remedy)
         }

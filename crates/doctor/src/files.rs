@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use iotomy_host::file_systems;
+use iotomy_record::path_text;
 use iotomy_sys::probe::{Refusal, memory};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
@@ -141,7 +142,7 @@ fn alignment(context: &Context) -> Outcome {
 /// A failed trial: when no file could be created, the remedy is about that.
 fn failed(context: &Context, refusal: &Refusal, remedy: &str) -> Outcome {
     let reason = format!("{} on {}", refusal_text(refusal), file_system(&context.folder));
-    let folder = context.folder.display();
+    let folder = path_text(&context.folder);
     match refusal.source.kind() {
         std::io::ErrorKind::PermissionDenied
         | std::io::ErrorKind::ReadOnlyFilesystem

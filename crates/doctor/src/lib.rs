@@ -14,7 +14,6 @@ mod experiments;
 mod files;
 mod limits;
 mod memory;
-mod privilege;
 mod processor;
 mod registry;
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use std::fs::OpenOptions;
 
+use iotomy_host::privilege::{is_root, not_allowed, privilege};
 use iotomy_record::numbers;
 use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
 use rustix::process::{Resource, getrlimit};
 
 use crate::ability::{Ability, Context, Outcome, refusal_text};
-use crate::privilege::{not_allowed, privilege};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -122,7 +122,7 @@ fn drop_caches(_: &Context) -> Outcome {
         Ok(_) => Outcome::ready(format!("{FILE} can be written")),
         Err(source) => {
             let refusal = Refusal::new("open /proc/sys/vm/drop_caches", source);
-            let remedy = if not_allowed(&refusal) {
+            let remedy = if not_allowed(&refusal) && !is_root() {
                 "run as root (elsewhere, a file's own pages can be dropped by posix_fadvise)"
             } else {
                 "mount /proc writable in this container (docker: --privileged)"

@@ -2,14 +2,14 @@
 
 use std::fs;
 
+use iotomy_host::privilege::{filtered, not_allowed, privilege, traced};
 use iotomy_observe::{FEATURES, Probe, Tracefs, anatomy, probe_rings, refused_features};
-use iotomy_record::numbers;
+use iotomy_record::{numbers, path_text};
 use iotomy_sys::errno;
 use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
 
 use crate::ability::{Ability, Context, Outcome, number_in};
-use crate::privilege::{filtered, not_allowed, privilege, traced};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -164,15 +164,14 @@ fn tracefs(_: &Context) -> Outcome {
     match tracefs.read("available_events") {
         Ok(events) => {
             let events = numbers::thousands(events.lines().count() as u128);
-            let place = tracefs.place().map_or_else(
-                || "mounted for this process alone".to_owned(),
-                |place| place.display().to_string(),
-            );
+            let place = tracefs
+                .place()
+                .map_or_else(|| "mounted for this process alone".to_owned(), path_text);
             Outcome::ready(format!("{place}, {events} tracepoints"))
         }
         Err(source) => {
             let refusal = Refusal::new("read available_events", source);
-            Outcome::refused(&refusal, "run as root")
+            Outcome::refused(&refusal, privilege(&["CAP_DAC_OVERRIDE"]))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use iotomy_record::path_text;
 use iotomy_record::store::RecordError;
 use rusqlite::ErrorCode;
 
@@ -15,7 +16,7 @@ pub enum HistoryError {
     )]
     NoPlace,
     /// SQLite or the system refused.
-    #[error("cannot {attempt} the history {path}: {said}{hint}")]
+    #[error("cannot {attempt} the history {path}: {said}{hint}", path = path_text(.path))]
     Refused {
         /// `open`, `read`, `write to`.
         attempt: &'static str,
@@ -29,8 +30,7 @@ pub enum HistoryError {
     /// A later iotomy has written it.
     #[error(
         "the history {path} has version {found}, and this iotomy supports {known}; use a newer \
-         iotomy, or another XDG_DATA_HOME"
-    )]
+         iotomy, or another XDG_DATA_HOME", path = path_text(.path))]
     Newer {
         /// The store.
         path: PathBuf,
@@ -40,21 +40,20 @@ pub enum HistoryError {
         known: i64,
     },
     /// There is nothing in it, and nothing to be saved.
-    #[error("there is no history {path} yet; keep a run with --save")]
+    #[error("there is no history {path} yet; keep a run with --save", path = path_text(.path))]
     Nothing {
         /// The store.
         path: PathBuf,
     },
     /// It is a database of something else.
-    #[error("{path} is not a history of iotomy; move it away")]
+    #[error("{path} is not a history of iotomy; move it away", path = path_text(.path))]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// The content of the file is impossible.
     #[error(
-        "the history {path} is damaged: {said}; `sqlite3 {path} .recover` prints what can be read of it"
-    )]
+        "the history {path} is damaged: {said}; `sqlite3 {path} .recover` prints what can be read of it", path = path_text(.path))]
     Damaged {
         /// The store.
         path: PathBuf,
@@ -62,7 +61,7 @@ pub enum HistoryError {
         said: String,
     },
     /// One run's record cannot be read.
-    #[error("the record of run {id} in the history {path} cannot be read: {what}")]
+    #[error("the record of run {id} in the history {path} cannot be read: {what}", path = path_text(.path))]
     Record {
         /// The run.
         id: u64,
@@ -77,8 +76,7 @@ pub enum HistoryError {
     /// There is no such run.
     #[error(
         "there is no run {asked} in the history {path}; list the runs with `iotomy history \
-        list`"
-    )]
+        list`", path = path_text(.path))]
     NoRun {
         /// The requested run.
         asked: String,
@@ -88,8 +86,7 @@ pub enum HistoryError {
     /// No run has the name of a baseline, or none has it any more.
     #[error(
         "there is no baseline {asked:?} in the history {path}: no run has this name, or it was \
-         removed; keep one with --save={asked}"
-    )]
+         removed; keep one with --save={asked}", path = path_text(.path))]
     NoBaseline {
         /// The requested run.
         asked: String,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use iotomy_record::{Volume, lossless};
+use iotomy_record::{Volume, lossless, path_text};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -53,7 +53,7 @@ impl Folder {
     /// # Errors
     /// When it does not exist, is not a directory, or no file can be created in it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
-        let name = path.display().to_string();
+        let name = path_text(path);
         let refused = |(call, source): (&'static str, io::Error)| FolderError::Refused {
             path: name.clone(),
             call,

@@ -1,4 +1,5 @@
-//! Facts about this machine: its identity, its free resources, its file systems and its control groups.
+//! Facts about this machine: its identity, its free resources, its file systems, its control groups, and what this
+//! process may do on it.
 //!
 //! It reads what the kernel reports and judges nothing. If a measurement cannot get something it
 //! needs, that is a [`Skip`] with its reason.
@@ -8,6 +9,7 @@ pub mod file_systems;
 pub mod folder;
 mod kernel_text;
 mod machine;
+pub mod privilege;
 pub mod room;
 mod skip;
 mod timestamp;

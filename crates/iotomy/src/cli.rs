@@ -1,6 +1,6 @@
 //! The command line: help, man pages and completions are all made from this.
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{self, Config};
 use crate::manual::{FAILED, Manual};
@@ -123,6 +123,15 @@ impl Cli {
     }
 }
 
+/// Has a negative number behind an option be its value, of which the option then says what it expects. Otherwise it
+/// would be taken for an option.
+fn numbers_as_values(command: Command) -> Command {
+    let is_option = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    command
+        .mut_args(|arg| if is_option(&arg) { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(numbers_as_values)
+}
+
 /// Parses the words of the command line, and once more with defaults where the configuration has some.
 fn parse<C: CommandFactory + FromArgMatches>(
     everywhere: fn(&C) -> EverywhereArgs,
@@ -130,7 +139,7 @@ fn parse<C: CommandFactory + FromArgMatches>(
     let of = |matches: &clap::ArgMatches, command: &mut clap::Command| {
         C::from_arg_matches(matches).map_err(|error| ReadError::Usage(error.format(command)))
     };
-    let mut command = C::command();
+    let mut command = numbers_as_values(C::command());
     let given = command.try_get_matches_from_mut(std::env::args_os()).map_err(ReadError::Usage)?;
     let cli = of(&given, &mut command)?;
     // Completion is not a run: it has no options, and a mistake in a file must not show up in it.
@@ -145,7 +154,9 @@ fn parse<C: CommandFactory + FromArgMatches>(
     let settings = config.settings(Cli::command(), verbs::complete::chooses_subject);
     let settings = settings.map_err(ReadError::Config)?;
     config::follow(&settings);
-    let Some(mut command) = config::with_defaults(&command, C::command(), &given, &settings) else {
+    let Some(mut command) =
+        config::with_defaults(&command, numbers_as_values(C::command()), &given, &settings)
+    else {
         return Ok(cli);
     };
     let given = command.try_get_matches_from_mut(std::env::args_os()).map_err(ReadError::Usage)?;

@@ -5,11 +5,13 @@ mod config;
 mod errors;
 mod help;
 mod manual;
+mod not_utf8;
 mod pager;
 mod screen;
 mod unknown_option;
 mod verbs;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -92,9 +94,10 @@ fn usage(mut error: clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
-    let words: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(message) = unknown_option::message(&error, &words) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let message = not_utf8::message(&error, &words);
+    if let Some(message) = message.or_else(|| unknown_option::message(&error, &texts)) {
         print_error(&anyhow::Error::msg(message));
         return ExitCode::from(COULD_NOT_RUN);
     }

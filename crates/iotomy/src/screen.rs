@@ -2,12 +2,11 @@
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use iotomy_record::{lossless, message, printable};
+use iotomy_record::{message, printable};
 use iotomy_report::Style;
 
 /// When to colour.
@@ -135,8 +134,8 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// A path in a line for the user, each of its bytes as [`lossless`] writes it.
-pub(crate) fn path_text(path: &Path) -> String {
-    printable(&lossless(path.as_os_str().as_bytes()), true)
+pub(crate) fn path_text(path: impl AsRef<Path>) -> String {
+    printable(&iotomy_record::path_text(path), true)
 }
 
 /// As [`shown`], of several lines.

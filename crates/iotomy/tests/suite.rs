@@ -12,6 +12,7 @@ mod anatomy_rings;
 mod anatomy_select;
 mod anatomy_user_stacks;
 mod anatomy_where;
+mod arguments;
 mod articles;
 mod brief;
 mod completion;

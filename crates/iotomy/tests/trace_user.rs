@@ -2,7 +2,9 @@
 
 use crate::support;
 
-use support::{Need, as_nobody, each_observer, for_everyone, has, iotomy, root, skip, traced};
+use support::{
+    Need, as_nobody, bare, each_observer, for_everyone, has, iotomy, root, skip, traced,
+};
 
 fn nobody() -> Option<(String, String)> {
     let user = nix::unistd::User::from_name("nobody").unwrap();
@@ -73,6 +75,36 @@ fn without_privilege_auto_falls_back_and_says_why_on_one_line() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
     assert!(error.starts_with("iotomy: cannot watch by bpf: "), "{error}");
+}
+
+#[test]
+fn root_without_a_capability_is_not_told_to_become_root() {
+    if !root() || !has("setpriv") {
+        return;
+    }
+    let mut other = bare("setpriv", &["--reuid=65534", "--clear-groups", "sleep", "1000"]);
+    let mut other = other.spawn().unwrap();
+    let pid = other.id().to_string();
+    let said = |words: &[&str]| {
+        let iotomy = iotomy(words);
+        let mut command = bare("setpriv", &["--bounding-set=-sys_admin,-bpf,-perfmon,-sys_ptrace"]);
+        command.arg(iotomy.get_program()).args(iotomy.get_args());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let all = [
+        (said(&["trace", "--observer", "bpf", "true"]), "CAP_BPF and CAP_PERFMON"),
+        (said(&["anatomy", "true"]), "CAP_BPF and CAP_PERFMON"),
+        (said(&["d", "-n", "BEGIN { exit(0) }"]), "CAP_BPF and CAP_PERFMON"),
+        (said(&["trace", "--observer", "ptrace", "-p", &pid, "-d", "0.1"]), "CAP_SYS_PTRACE"),
+    ];
+    other.kill().unwrap();
+    other.wait().unwrap();
+    for (said, lacking) in all {
+        assert!(said.contains(&format!("give this container {lacking}")), "{said}");
+        assert!(!said.contains("as root"), "{said}");
+    }
 }
 
 #[test]

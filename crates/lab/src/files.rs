@@ -18,6 +18,7 @@ pub use backends::{backend_program, backends};
 
 use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
+use iotomy_host::privilege::privilege;
 use iotomy_record::SweepAxis;
 use iotomy_sys::probe::privileges;
 
@@ -260,7 +261,7 @@ impl Experiment for Files {
         if case.name("sched") == "realtime" {
             privileges::real_time().map_err(|refusal| {
                 let Skip(said) = Skip::refused(refusal.call, refusal.source);
-                Skip(format!("{said}; try ulimit -r 1, or run as root"))
+                Skip(format!("{said}; try ulimit -r 1, or {}", privilege(&["CAP_SYS_NICE"])))
             })?;
         }
         if layouts::is_image(case.name("fs")) && !rustix::process::geteuid().is_root() {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use iotomy_record::store::{self, RecordRef, StoreError};
-use iotomy_record::{Limit, Limits, Machine};
+use iotomy_record::{Limit, Limits, Machine, path_text};
 
 use super::cpus;
 use super::limit::Scope;
@@ -81,7 +81,7 @@ impl Cache {
     /// # Errors
     /// Fails if the file cannot be written completely; the old one is unchanged.
     pub fn save(&self, run: &Limits, before: Option<Limits>) -> Result<(), KeepError> {
-        let failed = |source| KeepError::Folder { path: self.folder.display().to_string(), source };
+        let failed = |source| KeepError::Folder { path: path_text(&self.folder), source };
         let trusted = store::trusted_folder(&self.folder);
         trusted.and_then(fs::create_dir_all).map_err(failed)?;
         let mut all = run.clone();

@@ -61,11 +61,16 @@ pub struct Dissection {
     pub stories: Option<SlowestCalls>,
 }
 
-const REMEDY: &str = "anatomy needs the bpf observer: run as root or with CAP_BPF and CAP_PERFMON; \
-                      `iotomy trace` counts and times calls without it";
+fn remedy(reason: &str) -> String {
+    let usual = bpf::usual_remedy(reason);
+    let usual = format!(
+        "anatomy needs the bpf observer: {usual}; `iotomy trace` counts and times calls without it"
+    );
+    bpf::remedy(reason, &usual)
+}
 
 fn unsupported(reason: String) -> ObserveError {
-    ObserveError::Unsupported { observer: "bpf", remedy: bpf::remedy(&reason, REMEDY), reason }
+    ObserveError::Unsupported { observer: "bpf", remedy: remedy(&reason), reason }
 }
 
 /// Watches as the `bpf` observer does, takes samples, and notes the reasons of sleeps, the work of
@@ -111,7 +116,7 @@ pub fn probe() -> Probe {
     let mut sampler = Sampler::new(asked, false, MappedBefore::Nothing);
     match bpf::probe_with(&mut [&mut sampler]) {
         Ok(()) => Probe::Ready,
-        Err(reason) => Probe::Unsupported { remedy: bpf::remedy(&reason, REMEDY), reason },
+        Err(reason) => Probe::Unsupported { remedy: remedy(&reason), reason },
     }
 }
 

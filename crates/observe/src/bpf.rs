@@ -84,6 +84,7 @@ mod without;
 
 use std::time::{Duration, Instant};
 
+use iotomy_host::privilege;
 use iotomy_record::{Exit, ObserverUse, Running, Trace};
 use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi, PathArgument};
@@ -130,8 +131,18 @@ static DECLARATION: Declaration = Declaration {
     watches_machine: true,
 };
 
-const REMEDY: &str = "run as root or with CAP_BPF and CAP_PERFMON, on a kernel with BTF \
-                      (/sys/kernel/btf/vmlinux)";
+/// What loads the programs.
+const NEEDED: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
+
+/// The remedy where the programs could not be loaded.
+pub(crate) fn usual_remedy(reason: &str) -> String {
+    const BTF: &str = "a kernel with BTF (/sys/kernel/btf/vmlinux)";
+    match reason.contains("EPERM") || reason.contains("EACCES") {
+        _ if !privilege::has(&NEEDED) => format!("{}, on {BTF}", privilege::privilege(&NEEDED)),
+        true => privilege::privilege(&NEEDED),
+        false => format!("use {BTF}"),
+    }
+}
 
 impl Observer for Bpf {
     fn declaration(&self) -> &'static Declaration {
@@ -141,7 +152,9 @@ impl Observer for Bpf {
     fn probe(&self) -> Probe {
         match probe_with(&mut []) {
             Ok(()) => Probe::Ready,
-            Err(reason) => Probe::Unsupported { remedy: remedy(&reason, REMEDY), reason },
+            Err(reason) => {
+                Probe::Unsupported { remedy: remedy(&reason, &usual_remedy(&reason)), reason }
+            }
         }
     }
 
@@ -241,7 +254,9 @@ pub fn probe_rings() -> Probe {
             reason: format!("the kernel's tracepoint of {end} is missing, or has an unknown form"),
             remedy: "boot a kernel of 6.1 or later with CONFIG_IO_URING=y".to_owned(),
         },
-        Err(reason) => Probe::Unsupported { remedy: remedy(&reason, REMEDY), reason },
+        Err(reason) => {
+            Probe::Unsupported { remedy: remedy(&reason, &usual_remedy(&reason)), reason }
+        }
     }
 }
 
@@ -271,7 +286,7 @@ fn trial(has_companions: bool) -> Knobs {
 fn unsupported(reason: String) -> ObserveError {
     ObserveError::Unsupported {
         observer: DECLARATION.name,
-        remedy: remedy(&reason, REMEDY),
+        remedy: remedy(&reason, &usual_remedy(&reason)),
         reason,
     }
 }

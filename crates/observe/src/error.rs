@@ -2,6 +2,7 @@
 
 use std::io;
 
+use iotomy_host::privilege;
 use iotomy_sys::launch::LaunchError;
 
 /// Why a watch could not be made.
@@ -67,13 +68,18 @@ impl ObserveError {
     }
 }
 
-fn attach_remedy(source: &io::Error) -> &'static str {
+fn attach_remedy(source: &io::Error) -> String {
+    const NEEDED: [&str; 1] = ["CAP_SYS_PTRACE"];
     match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "another user owns it, a debugger traces it, or kernel.yama.ptrace_scope forbids it: \
-             try as root"
+        io::ErrorKind::PermissionDenied if privilege::has(&NEEDED) => {
+            "a debugger traces it (TracerPid in /proc/PID/status), or a security module forbids it"
+                .to_owned()
         }
-        io::ErrorKind::Unsupported => "watch the whole machine with `iotomy trace -a`",
-        _ => "list the processes with `ps -e`",
+        io::ErrorKind::PermissionDenied => format!(
+            "another user owns it, a debugger traces it, or kernel.yama.ptrace_scope forbids it: {}",
+            privilege::privilege(&NEEDED)
+        ),
+        io::ErrorKind::Unsupported => "watch the whole machine with `iotomy trace -a`".to_owned(),
+        _ => "list the processes with `ps -e`".to_owned(),
     }
 }

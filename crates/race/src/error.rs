@@ -72,7 +72,7 @@ pub enum RaceError {
 /// The advice for an error, with its separator.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; try as root",
+        io::ErrorKind::PermissionDenied if !iotomy_host::privilege::is_root() => "; try as root",
         io::ErrorKind::StorageFull => "; free some space",
         _ => "",
     }

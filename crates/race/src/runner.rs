@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, Run};
+use iotomy_record::{Exit, Run, path_text};
 use iotomy_sys::keeper::Keeper;
 use iotomy_sys::launch::{Command, Setup, find_program};
 use iotomy_sys::orphans;
@@ -65,7 +65,7 @@ impl Runner {
         orphans::become_subreaper().map_err(system("become the parent of orphans"))?;
         let keeper = Keeper::new().map_err(system("make a process group"))?;
         let what = match output {
-            Output::Path(path) => format!("open {} for the commands' output", path.display()),
+            Output::Path(path) => format!("open {} for the commands' output", path_text(path)),
             _ => "make the commands' streams".to_owned(),
         };
         let outputs = Outputs::open(output).map_err(system(what))?;

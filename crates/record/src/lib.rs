@@ -23,7 +23,6 @@ mod interval_connections;
 mod interval_rings;
 mod kept;
 mod limits;
-mod lossless;
 mod machine;
 pub mod numbers;
 mod paths;
@@ -59,9 +58,9 @@ pub use diff::{
 pub use groups::{Group, Groups, Key};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use interval::{IntervalCounts, Intervals};
+pub use iotomy_sys::lossless::{bytes_of, lossless, path_text};
 pub use kept::{KeptRun, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
-pub use lossless::{bytes_of, lossless};
 pub use machine::Machine;
 pub use paths::PathUse;
 pub use printable::{ascii_sign, lines, message, printable};

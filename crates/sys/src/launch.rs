@@ -14,6 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::lossless::path_text;
 use crate::seccomp::Filter;
 
 pub(crate) use child::become_program;
@@ -100,7 +101,7 @@ fn again(error: &io::Error) -> io::Error {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// An argument, a path or a variable holds a NUL byte, which no C string can.
-    #[error("{0:?} holds a NUL byte")]
+    #[error("{} holds a NUL byte", path_text(.0))]
     Nul(OsString),
     /// The child could not be made.
     #[error("cannot {operation}: {source}")]
@@ -119,7 +120,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The program could not be executed.
-    #[error("cannot execute {}: {source}{}", program.display(), exec_hint(source))]
+    #[error("cannot execute {}: {source}{}", path_text(program), exec_hint(source))]
     Exec {
         /// The file that was to be executed.
         program: PathBuf,

@@ -28,6 +28,7 @@ pub mod io_signals;
 pub mod keeper;
 pub mod launch;
 pub mod loop_device;
+pub mod lossless;
 pub mod map_batch;
 pub mod mapping;
 pub mod measure;

@@ -3,6 +3,8 @@
 //! A word is a file, or a run of the history, or all runs of a name there; [`iotomy_diff`] compares
 //! and [`iotomy_report`] prints.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use iotomy_diff::Source;
 use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
 use iotomy_record::store::{self, Record};
-use iotomy_record::{Diff, SortKey, printable};
+use iotomy_record::{Diff, SortKey, lossless, printable};
 use iotomy_report::DiffView;
 
 use super::outputs;
@@ -63,11 +65,11 @@ const CHECK_FAILED: u8 = 1;
 pub(crate) struct DiffArgs {
     /// The earlier record and the later one; before `--`, all records of the earlier side
     #[arg(value_name = "RECORD", required = true)]
-    records: Vec<String>,
+    records: Vec<OsString>,
 
     /// Behind `--`, the records of the later side
     #[arg(value_name = "B", last = true)]
-    later: Vec<String>,
+    later: Vec<OsString>,
 
     /// Sort rows by their difference of this, largest first
     #[arg(long, value_name = "KEY", value_parser = sort_keys())]
@@ -147,7 +149,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
 }
 
 /// The words of either side.
-fn sides(args: &DiffArgs) -> Result<(&[String], &[String])> {
+fn sides(args: &DiffArgs) -> Result<(&[OsString], &[OsString])> {
     match (&args.records[..], &args.later[..]) {
         ([a, b], []) => Ok((std::slice::from_ref(a), std::slice::from_ref(b))),
         ([_], []) => bail!("cannot compare one record: give two, as in iotomy diff A B"),
@@ -180,21 +182,25 @@ fn checked(found: &Diff) -> Result<ExitCode> {
     Ok(if found.is_beyond_noise() { ExitCode::from(CHECK_FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn sources(words: &[String]) -> Result<Vec<Source>> {
+fn sources(words: &[OsString]) -> Result<Vec<Source>> {
     let each = words.iter().map(|word| source(word)).collect::<Result<Vec<_>>>()?;
     Ok(each.into_iter().flatten().collect())
 }
 
 /// The record of a file or the records of the history that a word means.
-fn source(word: &str) -> Result<Vec<Source>> {
-    // What looks like a path is one, and its error is that of a file.
-    let is_path = word == "-" || word.contains('/') || word.ends_with(".json");
-    if is_path || Path::new(word).exists() {
-        let name = if word == "-" { "standard input" } else { word }.to_owned();
-        return Ok(vec![Source { name, record: store::load(word)? }]);
+fn source(word: &OsStr) -> Result<Vec<Source>> {
+    let bytes = word.as_bytes();
+    if bytes.is_empty() {
+        bail!("cannot read a record without a name: give a file, or a run of the history");
     }
-    of_history(word).with_context(|| {
-        format!("cannot read {}: there is no such file, and no such run", printable(word, true))
+    // What looks like a path is one, and its error is that of a file.
+    let is_path = word == "-" || bytes.contains(&b'/') || bytes.ends_with(b".json");
+    let Some(name) = word.to_str().filter(|_| !is_path && !Path::new(word).exists()) else {
+        let name = if word == "-" { "standard input".to_owned() } else { lossless(bytes) };
+        return Ok(vec![Source { name, record: store::load(word)? }]);
+    };
+    of_history(name).with_context(|| {
+        format!("cannot read {}: there is no such file, and no such run", printable(name, true))
     })
 }
 

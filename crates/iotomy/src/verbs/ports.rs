@@ -17,6 +17,7 @@ use iotomy_sys::launch::{Command, LaunchError, become_command, find_program};
 use super::trace::{exec_status, program_hint};
 use crate::errors::print_error;
 use crate::manual::{FAILED, Manual, NO_PROGRAM, NOT_EXECUTABLE};
+use crate::screen::path_text;
 
 /// As it is installed, and as cargo builds it.
 const INSTALLED: &str = "libiotomy-ports.so.0";
@@ -61,7 +62,11 @@ pub(crate) fn run(args: &PortsArgs) -> Result<ExitCode> {
     let name = args.command.first().map(OsString::as_os_str).unwrap_or_default();
     let library = library(args.library.as_deref())?;
     let cannot = |error: &std::io::Error| {
-        print_error(&anyhow!("cannot run {name:?}: {error}{}", program_hint(name, error)));
+        print_error(&anyhow!(
+            "cannot run {}: {error}{}",
+            path_text(name),
+            program_hint(name, error)
+        ));
         Ok(ExitCode::from(exec_status(error)))
     };
     let program = match find_program(name, env::var_os("PATH").as_deref()) {
@@ -69,7 +74,7 @@ pub(crate) fn run(args: &PortsArgs) -> Result<ExitCode> {
         Err(error) => return cannot(&error),
     };
     if let Some(reason) = program::loads_nothing(&program) {
-        bail!("cannot give {name:?} event ports: {reason}");
+        bail!("cannot give {} event ports: {reason}", path_text(name));
     }
     let mut all = library.into_os_string();
     if let Some(others) = env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
@@ -97,24 +102,25 @@ fn library(named: Option<&Path>) -> Result<PathBuf> {
     };
     let Some(found) = found else {
         match named {
-            Some(path) => bail!("cannot find the library {path:?}; check the path"),
+            Some(path) => bail!("cannot find the library {}; check the path", path_text(path)),
             None => bail!(
                 "cannot find {INSTALLED} in {}; install it with `make install`, or name it with --library",
-                folders.iter().filter_map(|path| path.parent()).map(Path::display).fold(
-                    String::new(),
-                    |all, one| if all.is_empty() {
-                        one.to_string()
-                    } else {
-                        format!("{all}, {one}")
-                    }
-                )
+                folders
+                    .iter()
+                    .filter_map(|path| path.parent())
+                    .map(path_text)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ),
         }
     };
     let path = found.canonicalize().unwrap_or(found);
     // The dynamic linker takes these for the ends of names.
     if path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
-        bail!("cannot load {path:?}: its path has a space or a colon; install it elsewhere");
+        bail!(
+            "cannot load {}: its path has a space or a colon; install it elsewhere",
+            path_text(&path)
+        );
     }
     Ok(path)
 }
@@ -132,5 +138,5 @@ fn folders() -> Vec<PathBuf> {
 
 /// What the file name of a path is, for texts.
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(OsStr::new("?")).to_string_lossy().into_owned()
+    path_text(path.file_name().unwrap_or(OsStr::new("?")))
 }

@@ -17,13 +17,16 @@ mod export;
 mod flames;
 mod host;
 
+use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use iotomy_host::{machine, rfc3339};
 use iotomy_observe::Probe;
 use iotomy_race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
@@ -132,7 +135,8 @@ pub(crate) struct RaceArgs {
 
     /// Where the commands' standard output goes: null, pipe (drained by iotomy), file, inherit, or
     /// a path that contains a slash
-    #[arg(long, value_name = "WHERE", default_value = "pipe", value_parser = output)]
+    #[arg(long, value_name = "WHERE", default_value = "pipe",
+        value_parser = OsStringValueParser::new().try_map(output))]
     output: Output,
 
     /// Accept commands that fail, and count the failures
@@ -235,13 +239,13 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn output(text: &str) -> Result<Output, String> {
-    match text {
-        "null" => Ok(Output::Null),
-        "pipe" => Ok(Output::Pipe),
-        "file" => Ok(Output::File),
-        "inherit" => Ok(Output::Inherit),
-        path if path.contains('/') => Ok(Output::Path(path.into())),
+fn output(text: OsString) -> Result<Output, String> {
+    match text.as_bytes() {
+        b"null" => Ok(Output::Null),
+        b"pipe" => Ok(Output::Pipe),
+        b"file" => Ok(Output::File),
+        b"inherit" => Ok(Output::Inherit),
+        path if path.contains(&b'/') => Ok(Output::Path(text.into())),
         _ => {
             Err(String::from("expected null, pipe, file, inherit, or a path that contains a slash"))
         }

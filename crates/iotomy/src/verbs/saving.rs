@@ -13,6 +13,7 @@ use iotomy_record::store::RecordRef;
 
 use crate::config::keeps_always;
 use crate::errors::print_error;
+use crate::screen::path_text;
 
 /// The version that a record is kept with.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -112,7 +113,7 @@ pub(super) fn keep_in<T>(path: &Path, keep: impl Fn(&mut Store) -> Result<T>) ->
             return Err(error);
         };
         if let Some(aside) = set_aside(path, opened)? {
-            let aside = aside.display();
+            let aside = path_text(aside);
             print_error(&anyhow!(
                 "the history was damaged ({said}) and is {aside} now; `sqlite3 {aside} .recover` \
                  prints what can be read of it, and starting a new history"

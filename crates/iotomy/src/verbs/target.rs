@@ -1,6 +1,7 @@
 //! What a watch is about besides a command: running processes by id, name, cgroup, systemd unit or
 //! container, or the whole machine.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -8,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ArgGroup;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser as _};
 use iotomy_host::{Cgroup, Cgroups};
-use iotomy_observe::{Glob, Selection, Target};
+use iotomy_observe::{Glob, GlobError, Selection, Target};
 use iotomy_record::{Watched, lossless};
 
 use crate::screen::shown;
@@ -40,7 +41,7 @@ pub(crate) struct TargetArgs {
     /// A pattern has `*`, `?` and brackets as in a shell. It is compared with the whole of the name
     /// that the kernel has (`comm`, at most 15 characters; as `ps` and `top` show it) and of the
     /// name of the file that the process runs. May be repeated.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", value_parser = OsStringValueParser::new().try_map(pattern))]
     name: Vec<Glob>,
 
     /// Watch every process in a control group, until Ctrl-C
@@ -123,6 +124,11 @@ fn named_cgroups(
         found.extend(cgroups.container(container)?);
     }
     Ok(found)
+}
+
+/// A pattern for names, which may have any bytes.
+fn pattern(text: OsString) -> Result<Glob, GlobError> {
+    Glob::of_bytes(text.as_bytes(), lossless(text.as_bytes()))
 }
 
 /// The id of a process.

@@ -44,7 +44,7 @@ use super::view::ViewArgs;
 use super::{judging, outputs};
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
-use crate::screen::OutputStyle;
+use crate::screen::{OutputStyle, path_text};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -449,7 +449,7 @@ pub(super) fn command(argv: &[OsString], user: &UserArgs) -> Result<Command, Ref
     let path = own.map(|(_, path)| path.clone()).or_else(|| std::env::var_os("PATH"));
     command.program = find_program(name, path.as_deref()).map_err(|error| {
         let status = exec_status(&error);
-        let said = anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
+        let said = anyhow!("cannot run {}: {error}{}", path_text(name), program_hint(name, &error));
         Refusal::Program(said, status)
     })?;
     Ok(command)

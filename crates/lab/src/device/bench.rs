@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use iotomy_host::folder::Folder;
 use iotomy_host::{Skip, room};
+use iotomy_record::path_text;
 use iotomy_stats::order::Random;
 use iotomy_sys::mapping::Window;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fsync, openat};
@@ -160,7 +161,7 @@ fn resident(file: &OwnedFd) -> Result<usize, Skip> {
 fn set_window(volume: &Volume, case: &Params) -> Result<(), Skip> {
     let Some(path) = volume.window() else { return Ok(()) };
     fs::write(&path, case.number("window").to_string())
-        .map_err(|e| Skip::refused(&format!("write of {}", path.display()), e))
+        .map_err(|e| Skip::refused(&format!("write of {}", path_text(path)), e))
 }
 
 /// Returns the CPU time used by this thread, in ns.

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use iotomy_host::Skip;
+use iotomy_record::path_text;
 
 use super::State;
 use super::notes::{LeftBehind, Note, unique};
@@ -39,7 +40,7 @@ impl OwnFolder {
         let unique = unique();
         let refused = |call: &str, path: &Path, error: io::Error| {
             let Skip(text) = Skip::refused(call, error);
-            Skip(format!("{}: {text}", path.display()))
+            Skip(format!("{}: {text}", path_text(path)))
         };
         let path = std::path::absolute(parent.join(format!("{PREFIX}{unique}")))
             .map_err(|e| refused("getcwd", parent, e))?;

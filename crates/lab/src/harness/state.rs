@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use iotomy_record::Sweep;
 use iotomy_record::store::{self, OutputFile, RecordRef, StoreError};
+use iotomy_record::{Sweep, path_text};
 
 /// The directory where the state of interrupted runs is saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl State {
     pub fn load(&self, experiment: &str) -> Result<Option<Sweep>, StoreError> {
         let file = self.file(experiment);
         let refused = |source| StoreError::Read {
-            path: file.display().to_string(),
+            path: path_text(&file),
             hint: "; set XDG_STATE_HOME to another directory",
             source,
         };
@@ -68,7 +68,7 @@ impl State {
         let file = self.file(&sweep.experiment);
         let failed = |source| StoreError::Write {
             operation: "write",
-            path: file.display().to_string(),
+            path: path_text(&file),
             hint: "; set XDG_STATE_HOME to another directory",
             source,
         };

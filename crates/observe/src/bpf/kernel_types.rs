@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use iotomy_record::path_text;
 use memchr::memmem;
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -68,9 +69,10 @@ pub(super) fn find(
     numbers: &[TypeNumber],
 ) -> Result<Option<File>, String> {
     let bytes = fs::read(kernel).map_err(|error| {
-        format!("cannot read the kernel's types, {}: {}", kernel.display(), answer(&error))
+        format!("cannot read the kernel's types, {}: {}", path_text(&kernel), answer(&error))
     })?;
-    let unknown = || format!("cannot read the kernel's types, {}: their format", kernel.display());
+    let unknown =
+        || format!("cannot read the kernel's types, {}: their format", path_text(&kernel));
     let types = Btf::parse(&bytes).ok_or_else(unknown)?;
     let roots = roots.iter().map(|name| essential(name.as_bytes()));
     let mut found: HashMap<&[u8], Vec<(u32, u8)>> = roots.map(|name| (name, Vec::new())).collect();

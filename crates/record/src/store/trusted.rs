@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use iotomy_sys::lossless::path_text;
 use rustix::fs::{CWD, Mode, OFlags, getxattr, openat};
 use rustix::io::Errno;
 
@@ -41,7 +42,7 @@ pub enum Distrust {
     #[error("its access list lets others write it; try setfacl -b")]
     AccessList,
     /// A directory above it can be changed by another user.
-    #[error("{folder} can be changed by {whom}", folder = .folder.display())]
+    #[error("{folder} can be changed by {whom}", folder = path_text(.folder))]
     Folder {
         /// The directory.
         folder: PathBuf,

@@ -10,6 +10,7 @@ use iotomy_d::{Macros, Options, Problem, Scope, compile_with_options};
 
 use super::constants::constants;
 use crate::errors::InText;
+use crate::screen::path_text;
 
 /// The largest script.
 const MOST_BYTES: u64 = 4 << 20;
@@ -36,7 +37,7 @@ impl Program {
             return Ok(Self { name, text, arguments: arguments.to_vec() });
         };
         let is_standard = path == Path::new("-");
-        let name = if is_standard { "standard input".into() } else { path.display().to_string() };
+        let name = if is_standard { "standard input".into() } else { path_text(path) };
         let cannot = || format!("cannot read the program {name}");
         let mut bytes = Vec::new();
         match is_standard {

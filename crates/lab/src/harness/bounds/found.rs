@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use iotomy_host::room::{OfGroup, free_in_machine, memory_of_groups, processes_of_groups};
+use iotomy_record::path_text;
 use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::Bound;
@@ -39,8 +40,8 @@ pub(super) fn memory_bounds(root: &Path) -> Vec<Bound> {
     let of_group = |group: OfGroup| Bound {
         free: group.free(),
         most: group.most,
-        by: format!("{} is {} MiB", group.file.display(), group.most >> 20),
-        raise: format!("as root: echo # > {}", group.file.display()),
+        by: format!("{} is {} MiB", path_text(&group.file), group.most >> 20),
+        raise: format!("as root: echo # > {}", path_text(&group.file)),
     };
     let in_groups = memory_of_groups(root).into_iter().map(of_group);
     in_groups.chain(free_in_machine(root).map(of_machine)).collect()
@@ -119,8 +120,8 @@ pub(super) fn process_bounds(root: &Path, user: Option<User>) -> Vec<Bound> {
     let of_group = |group: OfGroup| Bound {
         free: group.free().saturating_sub(SPARE_PROCESSES),
         most: group.most,
-        by: format!("{} is {}", group.file.display(), group.most),
-        raise: format!("as root: echo # > {}", group.file.display()),
+        by: format!("{} is {}", path_text(&group.file), group.most),
+        raise: format!("as root: echo # > {}", path_text(&group.file)),
     };
     of_machine.chain(of_user).chain(processes_of_groups(root).into_iter().map(of_group)).collect()
 }

@@ -20,7 +20,7 @@ use super::super::loading::{FORGETS, Purpose, load};
 use super::super::object::{map, possible_cpus};
 use super::super::refusal::refusal;
 use super::super::without::{Refused, Without, load_without};
-use super::super::{REMEDY, remedy};
+use super::super::{remedy, usual_remedy};
 use super::calls::{Known, Machine, Unmatched};
 use super::place::Text;
 use super::points::POINTS;
@@ -59,7 +59,7 @@ pub enum LoadError {
     #[error("no probe matches {}", .0.description)]
     NoProbe(Unmatched),
     /// The kernel refused it: the call and the kernel's error.
-    #[error("cannot run a D program by BPF: {reason}; {remedy}; see `iotomy doctor`", reason = .0, remedy = remedy(.0, REMEDY))]
+    #[error("cannot run a D program by BPF: {reason}; {remedy}; see `iotomy doctor`", reason = .0, remedy = remedy(.0, &usual_remedy(.0)))]
     Refused(String),
 }
 

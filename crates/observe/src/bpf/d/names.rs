@@ -10,6 +10,7 @@ use std::fs;
 
 use iotomy_d::output::Names;
 use iotomy_host::kernel_text;
+use iotomy_record::lossless;
 
 use crate::anatomy::mappings::Mappings;
 use crate::anatomy::user::UserSymbols;
@@ -112,7 +113,7 @@ impl Names for MachineNames {
             return name.unwrap_or_else(number);
         }
         let maps = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-        running.mappings.attach(process, &String::from_utf8_lossy(&maps));
+        running.mappings.attach(process, &lossless(&maps));
         self.mapped(&running.mappings, process, address).unwrap_or_else(number)
     }
 

@@ -6,9 +6,13 @@
 use iotomy_sys::errno;
 use iotomy_sys::probe::Refusal;
 
+use crate::kernel_text;
+
 /// The capabilities that abilities need, with their numbers in linux/capability.h.
 const CAPABILITIES: &[(&str, u32)] = &[
+    ("CAP_DAC_OVERRIDE", 1),
     ("CAP_IPC_LOCK", 14),
+    ("CAP_SYS_PTRACE", 19),
     ("CAP_SYS_ADMIN", 21),
     ("CAP_SYS_NICE", 23),
     ("CAP_PERFMON", 38),
@@ -16,34 +20,39 @@ const CAPABILITIES: &[(&str, u32)] = &[
 ];
 
 /// Whether the kernel denied permission, rather than lacking the feature.
-pub(crate) fn not_allowed(refusal: &Refusal) -> bool {
+pub fn not_allowed(refusal: &Refusal) -> bool {
     matches!(errno::name(refusal.errno().unsigned_abs()), Some("EPERM" | "EACCES"))
 }
 
 /// The remedy for a refusal that `capabilities` would lift.
-pub(crate) fn privilege(capabilities: &[&str]) -> String {
-    let facts = Facts {
-        effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
-        root: rustix::process::geteuid().is_root(),
-        filtered: filtered(),
-        lockdown: iotomy_host::kernel_text("/sys/kernel/security/lockdown").unwrap_or_default(),
-    };
-    facts.remedy(capabilities)
+pub fn privilege(capabilities: &[&str]) -> String {
+    Facts::read().remedy(capabilities)
+}
+
+/// Whether this process has these capabilities.
+pub fn has(capabilities: &[&str]) -> bool {
+    let facts = Facts::read();
+    capabilities.iter().all(|name| facts.has(name))
+}
+
+/// Whether this process is root's, which `run as root` does not help.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Whether this process runs under a filter of calls.
-pub(crate) fn filtered() -> bool {
+pub fn filtered() -> bool {
     status("Seccomp:").is_some_and(|mode| mode == "2")
 }
 
 /// Whether another process traces this one.
-pub(crate) fn traced() -> bool {
+pub fn traced() -> bool {
     status("TracerPid:").is_some_and(|tracer| tracer != "0")
 }
 
 /// A field of `/proc/self/status`.
 fn status(field: &str) -> Option<String> {
-    let status = iotomy_host::kernel_text("/proc/self/status").ok()?;
+    let status = kernel_text("/proc/self/status").ok()?;
     Some(status.lines().find_map(|line| line.strip_prefix(field))?.trim().to_owned())
 }
 
@@ -56,6 +65,15 @@ struct Facts {
 }
 
 impl Facts {
+    fn read() -> Self {
+        Self {
+            effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
+            root: is_root(),
+            filtered: filtered(),
+            lockdown: kernel_text("/sys/kernel/security/lockdown").unwrap_or_default(),
+        }
+    }
+
     fn remedy(&self, capabilities: &[&str]) -> String {
         let lacking: Vec<&str> =
             capabilities.iter().filter(|name| !self.has(name)).copied().collect();

@@ -1,10 +1,12 @@
-//! Names that are bytes, as the text of a record, without loss.
+//! Names that are bytes, as text, in records and messages, without loss.
 //!
 //! The one invariant: two names are one text only where they are the same bytes. A byte that is in no
 //! UTF-8 character is written `\xNN`; a backslash that would be read as the beginning of such an escape
 //! is one itself, `\x5c`. Every other name stands as it is.
 
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The text of a name.
 pub fn lossless(name: &[u8]) -> String {
@@ -17,6 +19,11 @@ pub fn lossless(name: &[u8]) -> String {
         }
     }
     text
+}
+
+/// The text of a path, or of another name of the system's.
+pub fn path_text(path: impl AsRef<Path>) -> String {
+    lossless(path.as_ref().as_os_str().as_bytes())
 }
 
 /// The name that this text encodes.
