@@ -88,6 +88,7 @@ mod trace_images;
 mod trace_interval_connections;
 mod trace_interval_rings;
 mod trace_intervals;
+mod trace_keep;
 mod trace_ledger;
 mod trace_left_running;
 mod trace_live;

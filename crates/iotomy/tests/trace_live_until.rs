@@ -40,7 +40,7 @@ fn of_a_running_process_the_view_closes_with_the_call_and_the_status_tells() {
         let end = record.ended_by.unwrap();
         assert_eq!((&*end.call.syscall, end.call.path.as_deref()), ("rmdir", Some("/nope")));
         assert_eq!(end.call.pid, subject.pid());
-        let said = report(&session.end(0));
+        let said = report(&session.end(3));
         let winner = format!("rmdir in perl ({}) ended the watch", subject.pid());
         assert!(said.contains(&winner) && said.contains("ended by"), "{said}");
     });
@@ -84,7 +84,7 @@ fn a_command_runs_on_when_a_call_has_ended_the_watch() {
         assert_eq!(record.exit, Some(Exit::Code(7)));
         assert_eq!(record.ended_by.map(|end| end.call.syscall).as_deref(), Some("rmdir"));
         session.press("\x0c");
-        let said = report(&session.end(122));
+        let said = report(&session.end(3));
         assert!(said.contains("ended the watch after"), "{said}");
     });
 }

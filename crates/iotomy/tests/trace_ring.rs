@@ -73,7 +73,7 @@ fn what_came_before_the_call_that_ended_the_watch_is_kept() {
         let words = ["trace", "--observer", observer, "--ring", "60", "--json", json];
         let rest = ["--until", "errno == ENOTDIR", "--", "perl", "-e", script];
         let output = iotomy(&[&words[..], &rest].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(122));
+        assert_eq!(output.status.code(), Some(3));
         let record = record(&file);
         // The watch was shorter than the stretch: it is all there, and nothing after the call.
         assert_eq!(record.ring.unwrap().start_ns, 0);
@@ -81,6 +81,38 @@ fn what_came_before_the_call_that_ended_the_watch_is_kept() {
         let end = record.ended_by.unwrap();
         assert_eq!(end.call.path.as_deref(), Some("/etc/hostname/x"));
         assert!(end.call.start_ns + end.call.wall_ns <= record.wall_ns, "{end:?}");
+    });
+}
+
+#[test]
+fn the_slowest_calls_of_the_stretch_are_kept_whole() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ring.json");
+        let json = file.to_str().unwrap();
+        // Over many snapshots, each of which takes those that came since the one before.
+        let script = "for (1..15) { rmdir '/etc/hostname/x'; select undef, undef, undef, 0.1 }";
+        let words = ["trace", "--observer", observer, "--ring", "1", "--slowest", "5"];
+        let rest = ["--json", json, "--", "perl", "-e", script];
+        let output = iotomy(&[&words[..], &rest].concat()).output().unwrap();
+        let said = text(&output.stderr[..]);
+        assert!(output.status.success() && said.contains("slowest call"), "{said}");
+        let record = record(&file);
+        let calls = &record.slowest;
+        assert!((2..=5).contains(&calls.len()), "{calls:?}");
+        assert!(calls.is_sorted_by_key(|call| std::cmp::Reverse(call.wall_ns)), "{calls:?}");
+        let mut starts: Vec<u64> = calls.iter().map(|call| call.start_ns).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        assert_eq!(starts.len(), calls.len(), "each once: {calls:?}");
+        let ring = record.ring.unwrap();
+        for call in calls {
+            assert_eq!((&*call.exec, &*call.syscall), ("perl", "pselect6"), "{call:?}");
+            assert!(call.start_ns + call.wall_ns > ring.start_ns, "{call:?} {ring:?}");
+        }
     });
 }
 
@@ -117,7 +149,7 @@ fn processes_that_ended_are_in_the_stretch_in_which_they_did() {
 
 #[test]
 fn what_is_of_the_whole_watch_is_refused() {
-    for option in [&["-i", "1"][..], &["--live"], &["--paths"], &["--slowest", "3"], &["--files"]] {
+    for option in [&["-i", "1"][..], &["--live"], &["--paths"], &["--threads"], &["--files"]] {
         let words = [&["trace", "--ring", "5"], option, &["true"]].concat();
         let output = iotomy(&words).output().unwrap();
         let said = text(&output.stderr[..]);

@@ -9,7 +9,7 @@ use iotomy_record::Exit;
 use iotomy_record::store::{Record, parse_record};
 use support::{Traced, Tracing, bpf, each_observer, has, iotomy, text, traced};
 
-const ENDED_BY_CALL: i32 = 122;
+const ENDED_BY_CALL: i32 = 3;
 
 /// Writes 1 to 3,000 bytes, one after another, and says that it has come to its end.
 const WRITES: &str = "open F, '>', '/dev/null'; for (1..3000) { syswrite F, 'x' x $_ } print 'done'; \
@@ -154,7 +154,7 @@ fn of_a_running_process_the_status_says_whether_a_call_ended_the_watch() {
         for limit in [&[][..], &["-d", "600"]] {
             let options = [&["-p", &pid, "--until", "errno == ENOTDIR"], limit].concat();
             let ended = Tracing::new(observer, &options, &[]).run();
-            assert_eq!(ended.code(), 0, "{}", ended.stderr());
+            assert_eq!(ended.code(), ENDED_BY_CALL, "{}", ended.stderr());
             let end = ended.record().ended_by.clone().unwrap();
             assert_eq!(end.call.error.as_deref(), Some("ENOTDIR"));
             assert_eq!(end.call.path.as_deref(), Some("/etc/hostname/x"));
@@ -182,7 +182,7 @@ fn of_all_processes_the_first_is_found_and_hardly_any_more_counted() {
     let floods: Vec<Running> = (0..FLOODS).map(flood).collect();
     let ended = watch.end();
     drop(floods);
-    assert_eq!(ended.code(), 0, "{}", ended.stderr());
+    assert_eq!(ended.code(), ENDED_BY_CALL, "{}", ended.stderr());
     let end = ended.record().ended_by.clone().unwrap();
     assert_eq!((end.call.path.as_deref(), &*end.call.exec), (Some(path), "perl"));
     // Others may have returned at the same moment, on other CPUs, or have been interrupted there.

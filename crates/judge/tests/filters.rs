@@ -243,7 +243,7 @@ fn changes(record: &mut Record) -> Vec<(String, Left, Change)> {
             let exit = trace.exit;
             attached(trace);
             (trace.targets, trace.exit) = (Vec::new(), exit);
-            trace.ring = Some(Ring { asked_ns: 1, start_ns: 1 });
+            trace.ring = Some(Ring { asked_ns: 1, start_ns: 1, ..Ring::default() });
         }),
     );
     add("--only", Left::Part, Box::new(only_first));

@@ -58,6 +58,7 @@ pub mod d;
 mod details;
 mod embedded;
 pub(crate) mod features;
+mod firing;
 mod groups;
 mod kernel_types;
 mod layout;
@@ -205,6 +206,7 @@ pub(crate) fn watch(
         startup_ns: 0,
         limits: Limits::for_target(&request.target),
         unwatched: selection.left_out(),
+        is_told: false,
     };
     match &request.target {
         Target::Command(command) => watch.command(command, viewer),
@@ -398,6 +400,8 @@ struct Watch<'a, 'c> {
     limits: Limits,
     /// What the selected processes had made before, where just those are watched.
     unwatched: Vec<Running>,
+    /// Whether the viewer knows of the call that fulfilled the condition of a watch that goes on.
+    is_told: bool,
 }
 
 impl Watch<'_, '_> {
@@ -429,6 +433,7 @@ impl Watch<'_, '_> {
             watch_loop.let_the_dead_settle(&self.session);
         }
         watch_loop.show_end(&self.session, &mut self.books);
+        self.is_told = watch_loop.is_told();
         let watched = nanos(released.elapsed());
         self.close()?;
         if exit.is_none() {
@@ -466,9 +471,11 @@ impl Watch<'_, '_> {
         self.books.name_attached(&self.session);
         watch_loop.keep(&self.session, &mut self.books)?;
         watch_loop.show_end(&self.session, &mut self.books);
+        self.is_told = watch_loop.is_told();
         let mut wall_ns = nanos(began.elapsed());
         self.close()?;
-        if let Some((call, _)) = self.session.firing() {
+        let end = self.session.firing().filter(|_| self.request.filter.pause().is_none());
+        if let Some((call, _)) = end {
             wall_ns = wall_ns.min(call.end_ns.saturating_sub(began_ns));
         }
         Ok(self.observation(wall_ns, None))
@@ -524,6 +531,7 @@ impl Watch<'_, '_> {
         let lost_requests = counters.lost_requests + self.books.rings.undecided;
         let groups = groups::read(&self.session, &self.books, self.request);
         let (slow, firing) = (self.session.slowest(), self.session.firing());
+        let firing = firing.filter(|_| !self.is_told);
         let mut parts = outcome::outcome(self.books, slow, firing, self.request);
         cache::note_end(&mut parts.trace.files);
         let calls_left_out = self.request.is_restricted().then_some(parts.calls_left_out);

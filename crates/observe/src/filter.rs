@@ -6,6 +6,7 @@
 //! the facts of the single call decide, in the kernel or here ([`Filter::holds`]).
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use iotomy_d::{Aggregation, Instruction, Kind, Outcome, Problem, StringTest, Variable};
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
@@ -104,6 +105,8 @@ pub(crate) const MOST_INSTRUCTIONS: usize = 2040;
 pub struct Filter {
     r#where: Option<Compiled>,
     until: Option<Compiled>,
+    /// Where the watch goes on after a call that was to end it: how long no other is asked.
+    pause: Option<Duration>,
     pub(crate) by: Grouping,
 }
 
@@ -163,6 +166,13 @@ impl Filter {
         Ok(Self { until: Some(until), ..self })
     }
 
+    /// The same, in which such a call ends nothing: the viewer is shown it, and sees none that returns within
+    /// `pause` of it. Sums begin anew after that.
+    #[must_use]
+    pub fn going_on(self, pause: Duration) -> Self {
+        Self { pause: Some(pause), ..self }
+    }
+
     /// The same, whose calls are grouped by variables of [`VARIABLES`] as well.
     ///
     /// # Errors
@@ -181,9 +191,15 @@ impl Filter {
         self.r#where.is_some()
     }
 
-    /// Whether a call can end the watch.
-    pub(crate) fn ends_watch(&self) -> bool {
+    /// Whether a condition is asked of calls that are counted: of the one that ends the watch, or of those that the
+    /// viewer is shown.
+    pub(crate) fn has_until(&self) -> bool {
         self.until.is_some()
+    }
+
+    /// Where the watch goes on after a call that fulfilled that condition: how long no other is asked.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        self.pause.filter(|_| self.has_until())
     }
 
     /// The end of the watch by a call, with the sums that the condition asks for.
@@ -464,7 +480,7 @@ mod tests {
         }
         assert_eq!(Filter::default().of_call("read"), Verdict::All);
         let all = Filter::default();
-        assert_eq!((all.ends_watch(), all.ends_at_call("read")), (false, Verdict::None));
+        assert_eq!((all.has_until(), all.ends_at_call("read")), (false, Verdict::None));
     }
 
     #[test]

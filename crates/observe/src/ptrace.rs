@@ -404,7 +404,9 @@ mod tests {
             ViewerRequest::GoOn
         }
 
-        fn on_signal(&mut self, _: i32) {}
+        fn takes_signal(&mut self, _: i32) -> bool {
+            false
+        }
     }
 
     #[test]

@@ -32,10 +32,11 @@ impl Slowest {
         }
     }
 
-    /// The longest first.
-    pub(crate) fn into_calls(mut self) -> Vec<WholeCall> {
-        self.calls.sort_by_key(|call| Reverse(call.wall_ns));
-        self.calls
+    /// The longest first; it begins anew.
+    pub(crate) fn take(&mut self) -> Vec<WholeCall> {
+        let mut calls = std::mem::take(&mut self.calls);
+        calls.sort_by_key(|call| Reverse(call.wall_ns));
+        calls
     }
 }
 
@@ -51,8 +52,9 @@ mod tests {
                 slowest.keep(WholeCall { wall_ns, ..WholeCall::default() });
             }
         }
-        let kept: Vec<u64> = slowest.into_calls().iter().map(|call| call.wall_ns).collect();
+        let kept: Vec<u64> = slowest.take().iter().map(|call| call.wall_ns).collect();
         assert_eq!(kept, [9, 9, 7]);
+        assert!(slowest.admits(1) && slowest.take().is_empty());
         assert!(!Slowest::with_room(0).admits(1));
     }
 }

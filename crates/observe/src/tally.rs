@@ -393,6 +393,11 @@ impl Tally {
         self.slowest.keep(call);
     }
 
+    /// The slowest calls since they were taken before, without the numbers of their images.
+    pub(crate) fn take_slowest(&mut self) -> Vec<WholeCall> {
+        self.slowest.take().into_iter().map(|call| WholeCall { image: 0, ..call }).collect()
+    }
+
     /// A call with the process that made it. Until the end, an image's place stands for its number.
     pub(crate) fn of_image(&self, image: ImageId, call: WholeCall) -> WholeCall {
         let Process { pid, exec, .. } = self.process(image);
@@ -481,7 +486,7 @@ impl Tally {
 
     /// The record's rows: images in the order they began, their calls by time, largest first. The call
     /// that ended the watch gets the number of its image.
-    pub(crate) fn into_rows(self, request: &Request, ended_by: Option<&mut WholeCall>) -> Rows {
+    pub(crate) fn into_rows(mut self, request: &Request, ended_by: Option<&mut WholeCall>) -> Rows {
         let mut rows = Rows {
             processes: Vec::with_capacity(self.images.len()),
             calls: Vec::new(),
@@ -491,7 +496,7 @@ impl Tally {
             lost_paths: self.lost_paths,
             threads: Vec::new(),
             allowed_cpus: self.allowed_cpus,
-            slowest: self.slowest.into_calls(),
+            slowest: self.slowest.take(),
             incomplete_calls: self.headless_calls,
             lost_events: self.lost_events,
             calls_left_out: 0,

@@ -7,7 +7,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use iotomy_record::{MissingFeature, Snapshot};
+use iotomy_record::{EndedBy, MissingFeature, Snapshot};
 
 /// How a watch begins.
 #[derive(Debug, Clone)]
@@ -71,6 +71,13 @@ pub trait Viewer {
         let _ = look;
     }
 
-    /// A signal came to this process, and is passed on to the command or ends the watch.
-    fn on_signal(&mut self, signal: i32);
+    /// A call fulfilled the condition of a watch that goes on ([`Filter::going_on`](crate::Filter::going_on)): which, and
+    /// the counts with it, or why they cannot be read.
+    fn on_firing(&mut self, call: EndedBy, now: Result<Snapshot, String>) {
+        let _ = (call, now);
+    }
+
+    /// A signal came to this process. Whether it was for the viewer; else it is passed on to the command or ends the
+    /// watch.
+    fn takes_signal(&mut self, signal: i32) -> bool;
 }

@@ -33,7 +33,22 @@ use crate::*;
 
 /// A record that [`crate::store::parse_trace`] accepts.
 pub fn trace() -> impl Strategy<Value = Trace> {
-    let ring = (number(), number()).prop_map(|(asked_ns, start_ns)| Ring { asked_ns, start_ns });
+    let own = (number(), number(), number()).prop_map(|(cpu_ns, rss_bytes, table_bytes)| OwnUse {
+        cpu_ns,
+        rss_bytes,
+        table_bytes,
+    });
+    let kept = (any::<bool>(), option::of(1..100u32), number());
+    let ring = (number(), number(), kept, option::of(own)).prop_map(
+        |(asked_ns, start_ns, (goes_on, keeps, fired), own)| Ring {
+            asked_ns,
+            start_ns,
+            goes_on,
+            keeps,
+            fired,
+            own,
+        },
+    );
     let part = (option::of(interval()), option::of(ring)).boxed();
     let machine = (machine(), option::of(capacity()), part);
     let run =

@@ -82,6 +82,6 @@ pub use thread::Thread;
 pub use times::{QUANTILES, TIME_BUCKETS, Times};
 pub use trace::{
     Call, EndedCalls, Exit, FileKind, FileUse, Finding, Interval, LedgerRow, MissingFeature,
-    ObserverUse, Process, Ring, Running, Trace, Verdict, Watched, is_bound,
+    ObserverUse, OwnUse, Process, Ring, Running, Trace, Verdict, Watched, is_bound,
 };
 pub use view::{Quantity, SortKey, View};

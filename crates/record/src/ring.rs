@@ -3,6 +3,7 @@
 //! The one invariant is the bound on memory: of a process that has ended nothing is kept for longer
 //! than the stretch, and identical ones that ended in one interval are one entry there.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
@@ -48,12 +49,13 @@ impl LastStretch {
             calls: counts.calls,
             ring_operations: counts.ring_operations,
             ledger: counts.ledger,
+            slowest: now.slowest.clone(),
             ..self.common.clone()
         };
         step.observer.lost_events = counts.lost;
         step.observer.lost_requests = counts.lost_requests;
         step.roll_up();
-        self.steps.push_back((counts.interval.start_ns, step));
+        self.push(counts.interval.start_ns, step);
         let mut length: u64 = self.steps.iter().map(|(_, step)| step.wall_ns).sum();
         while let Some((_, oldest)) = self.steps.front()
             && length - oldest.wall_ns >= self.asked_ns
@@ -64,26 +66,27 @@ impl LastStretch {
         }
     }
 
+    /// Adds an interval. Short ones are put together, however many snapshots there are: two neighbours are longer than a
+    /// tenth of the stretch.
+    fn push(&mut self, start_ns: u64, step: Trace) {
+        match self.steps.back_mut() {
+            Some((_, last)) if last.wall_ns.saturating_add(step.wall_ns) <= self.asked_ns / 10 => {
+                let before = std::mem::replace(last, self.common.clone());
+                let mut places = Places::default();
+                [before, step].into_iter().for_each(|one| places.add(last, one));
+            }
+            _ => self.steps.push_back((start_ns, step)),
+        }
+    }
+
     /// The record of the stretch.
-    pub fn into_record(self) -> Trace {
+    pub fn record(&self) -> Trace {
         let start_ns = self.steps.front().map_or(0, |(start_ns, _)| *start_ns);
-        let ring = Some(Ring { asked_ns: self.asked_ns, start_ns });
-        let mut record = Trace { ring, ..self.common };
+        let ring = Ring { asked_ns: self.asked_ns, start_ns, ..Ring::default() };
+        let mut record = Trace { ring: Some(ring), ..self.common.clone() };
         let mut places = Places::default();
-        for (_, step) in self.steps {
-            record.wall_ns = record.wall_ns.saturating_add(step.wall_ns);
-            let lost = &mut record.observer.lost_events;
-            *lost = lost.saturating_add(step.observer.lost_events);
-            let lost = &mut record.observer.lost_requests;
-            *lost = lost.saturating_add(step.observer.lost_requests);
-            // Of the last one: what is in progress at the end.
-            record.calls.iter_mut().for_each(|call| call.in_flight = 0);
-            record.ring_operations.iter_mut().for_each(|row| row.in_flight = 0);
-            record.still_running = step.still_running;
-            step.processes.into_iter().for_each(|one| places.add_process(&mut record, one));
-            step.calls.into_iter().for_each(|one| places.add_call(&mut record, one));
-            step.ring_operations.into_iter().for_each(|one| places.add_ring(&mut record, one));
-            step.ledger.into_iter().for_each(|one| places.add_ledger(&mut record, one));
+        for (_, step) in &self.steps {
+            places.add(&mut record, step.clone());
         }
         record.calls.iter_mut().for_each(|call| call.wall_log2 = call.wall_times.log2());
         // The sum is the CPU time; the kernel's own accounting of a process begins before the stretch.
@@ -107,6 +110,26 @@ struct Places {
 }
 
 impl Places {
+    /// Adds an interval to a record.
+    fn add(&mut self, record: &mut Trace, step: Trace) {
+        record.wall_ns = record.wall_ns.saturating_add(step.wall_ns);
+        let lost = &mut record.observer.lost_events;
+        *lost = lost.saturating_add(step.observer.lost_events);
+        let lost = &mut record.observer.lost_requests;
+        *lost = lost.saturating_add(step.observer.lost_requests);
+        // Of the last one: what is in progress at the end.
+        record.calls.iter_mut().for_each(|call| call.in_flight = 0);
+        record.ring_operations.iter_mut().for_each(|row| row.in_flight = 0);
+        record.still_running = step.still_running;
+        step.processes.into_iter().for_each(|one| self.add_process(record, one));
+        step.calls.into_iter().for_each(|one| self.add_call(record, one));
+        step.ring_operations.into_iter().for_each(|one| self.add_ring(record, one));
+        step.ledger.into_iter().for_each(|one| self.add_ledger(record, one));
+        record.slowest.extend(step.slowest);
+        record.slowest.sort_by_key(|call| Reverse(call.wall_ns));
+        record.slowest.truncate(record.view.slowest as usize);
+    }
+
     fn add_process(&mut self, record: &mut Trace, one: Process) {
         match self.processes.entry((one.pid, one.exec.clone())) {
             Entry::Vacant(place) => {

@@ -37,8 +37,10 @@ fn only_the_newest_intervals_are_kept_and_added_up() {
     }
     // The last one is shorter: those before that have the length with it.
     stretch.advance(&snapshot(9_400, vec![image(1, 100, 1)]));
-    let record = stretch.into_record();
-    assert_eq!(record.ring, Some(Ring { asked_ns: 3_000, start_ns: 6_000 }));
+    let record = stretch.record();
+    let ring = Ring { asked_ns: 3_000, start_ns: 6_000, ..Ring::default() };
+    assert_eq!(record.ring, Some(ring));
+    assert_eq!(stretch.record(), record, "it goes on as it was");
     assert_eq!((record.wall_ns, record.observer.lost_events), (3_400, 3));
     let [call] = &record.calls[..] else { panic!("{:?}", record.calls) };
     assert_eq!((call.calls, call.wall_ns, call.in_flight), (100 - 36, 640, 1));
@@ -68,7 +70,7 @@ fn ring_operations_are_those_of_the_newest_intervals() {
         let now = snapshot(second * 1000, vec![with_rings(rings.0, rings.1)]);
         stretch.advance(&Snapshot { lost_requests: second, ..now });
     }
-    let record = stretch.into_record();
+    let record = stretch.record();
     let [row] = &record.ring_operations[..] else { panic!("{:?}", record.ring_operations) };
     assert_eq!((row.pid, &*row.exec, &*row.op), (101, "prog", "read"));
     assert_eq!((row.submitted, row.completed, row.in_flight), (15, 13, 3));
@@ -80,10 +82,10 @@ fn a_watch_that_is_shorter_is_there_as_a_whole() {
     let mut stretch = LastStretch::new(3_000, common());
     stretch.advance(&snapshot(1_500, vec![image(1, 7, 1)]));
     stretch.advance(&snapshot(2_000, vec![image(1, 8, 0)]));
-    let record = stretch.into_record();
+    let record = stretch.record();
     assert_eq!((record.wall_ns, record.ring.unwrap().start_ns), (2_000, 0));
     assert_eq!((record.calls[0].calls, record.calls[0].in_flight), (8, 0));
-    assert!(LastStretch::new(3_000, common()).into_record().calls.is_empty());
+    assert!(LastStretch::new(3_000, common()).record().calls.is_empty());
 }
 
 #[test]
@@ -98,7 +100,37 @@ fn memory_is_bounded_however_many_processes_end() {
         assert_eq!(stretch.intervals.images_known(), 0);
         assert!(stretch.steps.iter().all(|(_, step)| step.calls.len() == 1));
     }
-    let record = stretch.into_record();
+    let record = stretch.record();
     assert_eq!(record.calls.iter().map(|call| call.calls).sum::<u64>(), 5 * 50 * 3);
     assert_eq!(record.process_count(), 250);
+}
+
+#[test]
+fn memory_is_bounded_however_often_the_counts_are_asked_for() {
+    let mut stretch = LastStretch::new(1_000_000, common());
+    for at in 1..=3_000 {
+        stretch.advance(&snapshot(at * 1_000, vec![image(1, at, 1)]));
+        assert!(stretch.steps.len() <= 21, "{}", stretch.steps.len());
+    }
+    let record = stretch.record();
+    let length = record.wall_ns / 1_000;
+    assert!((1_000..=1_100).contains(&length), "{length}");
+    assert_eq!(record.ring.unwrap().start_ns + record.wall_ns, 3_000_000);
+    let [call] = &record.calls[..] else { panic!("{:?}", record.calls) };
+    assert_eq!((call.calls, call.wall_times.total(), call.in_flight), (length, length, 1));
+    assert_eq!(record.observer.lost_events, length);
+}
+
+#[test]
+fn the_slowest_calls_are_those_of_the_stretch() {
+    let mut common = common();
+    common.view.slowest = 2;
+    let mut stretch = LastStretch::new(3_000, common);
+    for (second, times) in (1..).zip([vec![90], vec![70, 5], vec![], vec![60, 50], vec![1]]) {
+        let call = |wall_ns| crate::WholeCall { wall_ns, ..Default::default() };
+        let slowest = times.into_iter().map(call).collect();
+        stretch.advance(&Snapshot { slowest, ..snapshot(second * 1000, vec![image(1, 1, 1)]) });
+    }
+    let times: Vec<u64> = stretch.record().slowest.iter().map(|call| call.wall_ns).collect();
+    assert_eq!(times, [60, 50]);
 }

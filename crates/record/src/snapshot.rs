@@ -1,7 +1,7 @@
 //! The counts of a watch so far, summed up for a snapshot. It is never saved: a record describes a
 //! watch that has ended.
 
-use crate::{Call, Connection, FileUse, LedgerRow, RingOperation, TcpFigures};
+use crate::{Call, Connection, FileUse, LedgerRow, RingOperation, TcpFigures, WholeCall};
 
 /// The counts of a running watch at one moment.
 ///
@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub connections: Vec<ConnectionCounts>,
     /// One row an operation of io_uring, over all processes. Empty where rings are not watched.
     pub ring_operations: Vec<RingOperation>,
+    /// Of a watch that keeps its last stretch only: the slowest calls since the snapshot before, each whole.
+    pub slowest: Vec<WholeCall>,
     /// Images that have ended and will be in no later snapshot.
     pub forgotten: Vec<u32>,
     /// Calls and files that found no room in a table.

@@ -6,6 +6,7 @@
 //! unknown versions are not.
 
 mod anatomy;
+mod another;
 mod any;
 mod attributes;
 mod bounded;
@@ -30,6 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use anatomy::{load_anatomy, parse_anatomy};
+pub use another::AnotherFile;
 pub use any::{KINDS, Record, RecordRef};
 pub use attributes::mode_without_mask;
 pub use copy::parse_copy;

@@ -18,7 +18,7 @@ pub use self::finding::{Finding, Verdict};
 pub use self::ledger::LedgerRow;
 pub use self::observer::{MissingFeature, ObserverUse};
 pub use self::process::Process;
-pub use self::stretch::{Interval, Ring};
+pub use self::stretch::{Interval, OwnUse, Ring};
 use crate::{
     Connection, CpuCapacity, EndedBy, Groups, Machine, PathUse, RingOperation, Thread, View,
     WholeCall,

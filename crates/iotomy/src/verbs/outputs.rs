@@ -28,6 +28,11 @@ impl Outputs {
         let at = self.0.iter().position(|(of, _)| *of == option)?;
         Some(self.0.swap_remove(at).1)
     }
+
+    /// Gives outputs back that were taken.
+    pub(super) fn give_back(&mut self, outputs: Vec<(&'static str, OutputFile)>) {
+        self.0.extend(outputs);
+    }
 }
 
 /// Opens outputs, each with the option that names it; an option that was not given has none.

@@ -7,14 +7,16 @@ mod calls;
 pub(super) mod filter;
 mod intervals;
 mod live;
+mod own_use;
+mod recorder;
 mod resolving;
 mod ring;
 mod status;
 mod user;
+mod views;
 pub(super) mod watching;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -23,17 +25,13 @@ use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
 use iotomy_observe::{OBSERVERS, ObserveError, Request, Target};
-use iotomy_record::store::{OutputFile, RecordRef};
-use iotomy_record::{Trace, View, lossless};
+use iotomy_record::store::RecordRef;
+use iotomy_record::{Trace, View};
 use iotomy_report::Style;
-use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
 use self::calls::Chosen;
 pub(super) use self::calls::groups;
-use self::intervals::IntervalView;
-use self::live::LiveView;
-use self::ring::RingView;
 use self::status::TRACE_STATUS;
 pub(super) use self::status::{WATCH_STATUS, ended};
 pub(super) use self::user::UserArgs;
@@ -67,12 +65,16 @@ pub(crate) const MANUAL: Manual = Manual {
         ),
         ("iotomy trace --live -- make", "Show live counts:"),
         (
-            "if iotomy trace -q --until 'errno == EIO' -d 60 --unit postgresql; then echo an I/O error; fi",
+            "iotomy trace -q --until 'errno == EIO' -d 60 --unit postgresql; [ $? = 3 ] && echo an I/O error",
             "Wait for an error, for a minute at most:",
         ),
         (
             "iotomy trace --ring 30 --until 'call == \"fsync\" && duration > 100ms' --json spike.json --unit postgresql",
             "Wait for a slow sync, and keep the 30 seconds before it:",
+        ),
+        (
+            "iotomy trace --ring 30 --until 'duration > 500ms && group != \"%poll\"' --keep 20 -q --json /var/log/slow.json --unit nginx",
+            "Leave it running, and keep the 30 seconds before each of the last 20 slow calls:",
         ),
         (
             "iotomy trace -i 1 --unit nginx\niotomy trace -i 1 -q --json - --unit nginx | jq -c .calls[0]",
@@ -94,8 +96,8 @@ pub(crate) const MANUAL: Manual = Manual {
 };
 
 /// What is shown as it comes, or counted of the whole watch only: not together with `--ring`.
-const OF_THE_WHOLE: [&str; 9] =
-    ["live", "interval", "files", "peers", "paths", "threads", "slowest", "by", "save"];
+const OF_THE_WHOLE: [&str; 8] =
+    ["live", "interval", "files", "peers", "paths", "threads", "by", "save"];
 
 /// Trace the system calls of a command and account for its time
 ///
@@ -145,9 +147,19 @@ pub(crate) struct TraceArgs {
     /// Keep the last SECONDS only: the report and the record are of these
     ///
     /// A watch may go on for as long as it takes for --until to end it, or Ctrl-C: its memory is
-    /// bounded. The stretch is longer by a tenth at most; the report has its length.
+    /// bounded. The stretch is longer by a tenth at most; the report has its length. SIGUSR1 has the
+    /// stretch reported and written as it is then, to files of its own as with --keep, and the watch goes on.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = OF_THE_WHOLE)]
     ring: Option<Duration>,
+
+    /// Go on after a call that fulfils --until, and keep a record of each stretch before one: the last N
+    ///
+    /// With --json FILE.json, each is in a file FILE-DATE-TIME.json beside it (UTC), and --output FILE likewise; no
+    /// file is replaced, and those beyond N are removed, the oldest first. FILE itself is written at the end of the
+    /// watch. The next call that fulfils EXPR is looked for SECONDS of --ring after one, so that no two
+    /// stretches overlap. The status is as without --until.
+    #[arg(long, value_name = "N", requires = "ring", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    keep: Option<u32>,
 
     /// Wait for every process that the command leaves running
     #[arg(long, conflicts_with = RUNNING)]
@@ -276,17 +288,14 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         Err(Refusal::Other(error)) => return Err(error),
     };
     let mut request = request;
-    let mut view = args.live.then(|| live_view(&args, &mut request)).transpose()?;
+    let mut view = args.live.then(|| views::live(&args, &mut request)).transpose()?;
     if args.command.is_empty() && !args.quiet && !args.live {
         args.target.announce(&request.target, args.duration);
     }
     let started = rfc3339(SystemTime::now());
     let mut intervals =
-        args.interval.map(|every| interval_view(&args, &request, every, &mut outputs));
-    let mut ring = args.ring.map(|length| {
-        let common = common(&args, &request);
-        RingView::new(length, common)
-    });
+        args.interval.map(|every| views::interval(&args, &request, every, &mut outputs));
+    let mut ring = args.ring.map(|length| views::ring(&args, &request, length, &mut outputs));
     let viewer = match (&mut view, &mut intervals, &mut ring) {
         (Some(view), _, _) => Some(view as _),
         (_, Some(view), _) => Some(view as _),
@@ -307,7 +316,9 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let (is_kept, is_whole) = (args.ring.is_none() && args.save.is_wanted(), ring.is_none());
     let mut taken = Ok(());
     if let Some(ring) = ring {
-        (record, taken) = ring.finish(record);
+        let finished = ring.finish(record);
+        outputs.give_back(finished.outputs);
+        (record, taken) = (finished.record, finished.failed);
     }
     let wants_findings = reports(&args) || args.json.is_some();
     if (wants_findings && intervals.is_none() && is_whole) || is_kept {
@@ -328,61 +339,13 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let written = of_intervals.unwrap_or_else(|| write_out(&args, &record, outputs));
     let kept = !is_kept || args.save.keep(RecordRef::Trace(&record), args.quiet);
     let written = outputs::all([taken, written]);
-    let until = args.until.is_some().then(|| record.ended_by.is_some());
+    let ends = args.until.is_some() && args.keep.is_none();
+    let until = ends.then(|| record.ended_by.is_some());
     Ok(match (until, args.command.is_empty()) {
         (Some(is_ended), true) => status::without_command(is_ended, written, kept),
         (Some(true), false) => status::ended_by_call(written, kept),
         (None, _) | (Some(false), false) => ended(record.exit, written, kept),
     })
-}
-
-/// The live view, and the command's streams as it leaves them.
-fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
-    let subject = match &request.target {
-        Target::Command(command) => {
-            let words = command.argv.iter().map(|word| lossless(word.as_bytes()));
-            words.collect::<Vec<_>>().join(" ")
-        }
-        Target::Running(_) | Target::Machine => args.target.description(),
-    };
-    let setting = Setting {
-        subject,
-        files: request.files,
-        connections: request.peers,
-        is_command: matches!(request.target, Target::Command(_)),
-        ..args.looks.of_a_screen()
-    };
-    let common = common(args, request);
-    let mut view = LiveView::open(setting, common, args.each)?;
-    if let Target::Command(command) = &mut request.target {
-        command.setup.streams = Some(view.streams()?);
-    }
-    Ok(view)
-}
-
-/// What the records of parts of the watch have in common.
-fn common(args: &TraceArgs, request: &Request) -> Trace {
-    record(args, request, rfc3339(SystemTime::now()), Trace::default())
-}
-
-/// The view of `--interval`, with the outputs.
-fn interval_view(
-    args: &TraceArgs,
-    request: &Request,
-    every: Duration,
-    outputs: &mut Outputs,
-) -> IntervalView {
-    let common = common(args, request);
-    let text = reports(args).then(|| {
-        let to = outputs.take("--output");
-        let style = match &to {
-            None => args.looks.on(&std::io::stderr()),
-            Some(to) if to.is_standard() => args.looks.on(&std::io::stdout()),
-            Some(_) => args.looks.in_a_file(),
-        };
-        (style, to.unwrap_or_else(OutputFile::standard_error))
-    });
-    IntervalView::new(every, common, text, outputs.take("--json"))
 }
 
 /// Why there is nothing to watch.
@@ -403,7 +366,13 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         Some(target) => target,
         None => Target::Command(command(&args.command, &args.user)?),
     };
+    if args.keep.is_some() && !reports(args) && args.json.is_none() {
+        return Err(Refusal::Other(anyhow!(
+            "--keep with -q has nowhere to write to; name a file by --json or --output"
+        )));
+    }
     let Chosen { calls, ring_operations } = calls::chosen(&args.calls)?;
+    let filter = filter::filter(args.r#where.as_deref(), args.until.as_deref(), &args.by)?;
     let request = Request {
         target,
         wait: args.wait,
@@ -417,7 +386,10 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         slowest: args.slowest.unwrap_or(0),
         calls,
         ring_operations,
-        filter: filter::filter(args.r#where.as_deref(), args.until.as_deref(), &args.by)?,
+        filter: match args.ring.filter(|_| args.keep.is_some()) {
+            Some(length) => filter.going_on(length),
+            None => filter,
+        },
         forgets: args.ring.is_some(),
         images_apart: match args.each || args.live || args.interval.is_some() || args.ring.is_some()
         {
@@ -516,14 +488,18 @@ fn reports(args: &TraceArgs) -> bool {
 
 /// The report first: a record that cannot be written must not cost it.
 fn write_out(args: &TraceArgs, record: &Trace, mut outputs: Outputs) -> Result<()> {
-    let text = |style: &Style| match args.view.is_brief() {
-        true => iotomy_report::trace_brief(record, style),
-        false => iotomy_report::trace(record, style),
-    };
+    let text = |style: &Style| report_text(record, args.view.is_brief(), style);
     let reported = match reports(args) {
         true => outputs::report(outputs.take("--output"), args.looks, text),
         false => Ok(()),
     };
     let saved = outputs.take("--json").map(|to| RecordRef::Trace(record).save(to));
     outputs::all([Some(reported), saved].into_iter().flatten().map(|one| one.map_err(Into::into)))
+}
+
+fn report_text(record: &Trace, is_brief: bool, style: &Style) -> String {
+    match is_brief {
+        true => iotomy_report::trace_brief(record, style),
+        false => iotomy_report::trace(record, style),
+    }
 }

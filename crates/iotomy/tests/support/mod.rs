@@ -227,6 +227,11 @@ impl Watching {
         self.child.as_ref().unwrap().id()
     }
 
+    /// The directory of its record.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.as_ref().unwrap().path()
+    }
+
     /// The next line on standard output, without its end.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();

@@ -61,7 +61,7 @@ pub(super) fn with_conditions(bytes: &[u8], filter: &Filter) -> Result<Vec<u8>, 
     let [counted, ends] = filter.code();
     let mut copy = bytes.to_vec();
     put(&mut copy, bytes, "condition", if counted.is_empty() { &TRUE } else { counted })?;
-    if filter.ends_watch() {
+    if filter.has_until() {
         put(&mut copy, bytes, "end_condition", ends)?;
     }
     Ok(copy)
@@ -92,8 +92,9 @@ pub(super) fn knobs(filter: &Filter, verdicts: bool) -> Vec<u8> {
     let mut wire = vec![uses, keeps];
     wire.extend(by);
     let sums = u8::from(filter.uses_sums());
-    wire.extend([groups, u8::from(verdicts), sums, u8::from(filter.ends_watch())]);
-    wire.extend([0; 6]);
+    wire.extend([groups, u8::from(verdicts), sums, u8::from(filter.has_until())]);
+    wire.push(u8::from(filter.pause().is_some()));
+    wire.extend([0; 5]);
     let strings = [fact::PATH, fact::IMAGE, fact::THREADNAME, fact::CGROUP];
     for word in strings.map(|fact| filter.bits_of(fact)).into_iter().chain([
         filter.bits_of_no(fact::PATH),

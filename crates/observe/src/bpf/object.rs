@@ -4,6 +4,7 @@
 //! with the process, also after SIGKILL.
 
 mod adoption;
+mod firing;
 mod knobs;
 mod settling;
 #[cfg(test)]
@@ -45,7 +46,7 @@ use super::ring_rows::{
 };
 use super::without::{Refused, Without};
 use crate::Selection;
-use crate::filter::{Filter, Sums, fact};
+use crate::filter::{Filter, fact};
 
 static OBJECT: Embedded = embedded!("trace");
 static OBJECT_WITH_DETAILS: Embedded = embedded!("trace_details");
@@ -72,8 +73,10 @@ pub(crate) struct Session {
     asks_for_images: bool,
     /// The end of io_uring's requests that is not observed, once the programs are attached.
     unseen_end: Option<&'static str>,
-    /// Whether a call can end the watch.
-    can_end: bool,
+    /// Whether a call can fulfil a condition that ends the watch, or that the viewer is told of.
+    can_fire: bool,
+    /// The second.
+    goes_on: bool,
     /// What this kernel has refused.
     without: RefCell<Without>,
 }
@@ -188,7 +191,8 @@ impl Session {
             selection,
             asks_for_images: knobs.filter.uses(fact::IMAGE),
             unseen_end: None,
-            can_end: knobs.filter.ends_watch(),
+            can_fire: knobs.filter.has_until(),
+            goes_on: knobs.filter.pause().is_some(),
             without: RefCell::new(without.clone()),
         };
         session.assert_sizes();
@@ -324,22 +328,6 @@ impl Session {
         }
         let rows = self.row::<SlowRows>("slowest", &0u32.to_ne_bytes());
         rows.map_or_else(Vec::new, |rows| rows.0)
-    }
-
-    /// The call or the request that ended the watch, if one did, and the sums with it. Final once the watch has been
-    /// settled: until then, another that returned before may take its place.
-    pub(super) fn firing(&self) -> Option<(SlowRow, Sums)> {
-        if !self.can_end {
-            return None;
-        }
-        let by_call = self.row::<FiringRow>("firings", &0u32.to_ne_bytes())?.0;
-        let by_ring = self.row::<RingFiringRow>("ring_firings", &0u32.to_ne_bytes())?.0;
-        by_call.into_iter().chain(by_ring).min_by_key(|(call, _)| call.end_ns)
-    }
-
-    /// Whether a call has ended the watch.
-    pub(super) fn was_ended(&self) -> bool {
-        self.can_end && self.ended_ns() != 0
     }
 
     /// The counters of the kernel side, now.

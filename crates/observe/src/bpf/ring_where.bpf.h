@@ -278,7 +278,7 @@ __noinline int end_watch_by_ring(u64 req, u32 image, u32 op, s64 result)
 
 	firing = bpf_map_lookup_elem(&ring_firings, &zero);
 	s = scratch();
-	if (!HAS_REQUESTS || !of || !firing || !s || __sync_val_compare_and_swap(&ended_ns, 0, now))
+	if (!HAS_REQUESTS || !of || !firing || !s || __sync_val_compare_and_swap(moment(), 0, now))
 		return 0;
 	call = &firing->call;
 	at = (void *)word_at(&((struct io_kiocb *)req)->file);
@@ -306,7 +306,7 @@ static __always_inline bool ends_by_result(struct facts *facts, u8 op)
 {
 	int outcome;
 
-	if (!where.can_end || !(where.rings[op] & RING_ENDS) || slow_floor == -1ULL)
+	if (!where.can_end || !(where.rings[op] & RING_ENDS) || !has_begun() || is_disarmed())
 		return false;
 	if (where.sums)
 		add_up(facts);

@@ -2,6 +2,8 @@
 /*
  * The calls that took longest, whole. They are in one table for all CPUs, under a lock: which of
  * them is the least is written beside it, so that only a call that belongs there takes the lock.
+ * Of a watch that keeps its last stretch only, user space takes them from time to time: calls are
+ * kept in the other of two tables from then on.
  */
 
 #ifdef DETAILS
@@ -15,17 +17,25 @@ struct slowest {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, u32);
 	__type(value, struct slowest);
 } slowest SEC(".maps");
 
-/* A call that took no longer than this is not among them: none is before the watch begins. */
-u64 slow_floor SEC(".data.slow_floor") = -1ULL;
+/* A call that took no longer than this is not in that table: none is before the watch begins. */
+u64 slow_floor[2] SEC(".data.slow_floor") = {-1ULL, -1ULL};
+
+/* The table that calls are kept in. */
+u32 slow_turn SEC(".data.slow_turn");
+
+static __always_inline bool has_begun(void)
+{
+	return slow_floor[0] != -1ULL;
+}
 
 static __always_inline bool is_slow(u64 wall_ns)
 {
-	return knobs.slowest && wall_ns > slow_floor;
+	return knobs.slowest && wall_ns > slow_floor[slow_turn & 1];
 }
 
 /* Which kind of a task's or of no task's work goes on: from the count that the kernel keeps. */
@@ -90,10 +100,10 @@ int BPF_PROG(sched_waking_unknown, struct task_struct *task)
 __noinline int put_slow(const struct slow_call *slow)
 {
 	u64 least = -1ULL, next = -1ULL, key;
+	u32 turn = slow_turn & 1, at;
 	struct slowest *table;
-	u32 zero = 0, at;
 
-	table = bpf_map_lookup_elem(&slowest, &zero);
+	table = bpf_map_lookup_elem(&slowest, &turn);
 	if (!table || !slow)
 		return 0;
 	bpf_spin_lock(&table->lock);
@@ -115,7 +125,7 @@ __noinline int put_slow(const struct slow_call *slow)
 		}
 		at = least & 0xff;
 		next >>= 8;
-		slow_floor = slow->wall_ns < next ? slow->wall_ns : next;
+		slow_floor[turn & 1] = slow->wall_ns < next ? slow->wall_ns : next;
 	}
 	if (at < SLOWEST && slow->wall_ns > least >> 8) {
 		table->keys[at] = slow->wall_ns << 8 | at;

@@ -13,6 +13,7 @@ use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, FileBook};
 use super::call_numbers::{CallNumbers, FrequentStats, RareStats, WaitStats};
+use super::firing;
 use super::layout::{
     CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
     Image, Program, Wire,
@@ -39,6 +40,8 @@ pub(super) struct NameCache {
     files: HashMap<FileKey, NamedFile>,
     /// The ends of connections.
     sockets: HashMap<SocketName, Socket>,
+    /// How many snapshots had calls that are kept whole.
+    looks: u64,
     /// Images that had ended in the snapshot before, and had no rows in the kernel's tables.
     complete: HashSet<u32>,
 }
@@ -56,7 +59,32 @@ struct CallName {
     wanted: bool,
 }
 
+/// After so many snapshots it is seen to it that the places of paths do not fill their table.
+const LOOKS: u64 = 64;
+
 impl NameCache {
+    /// As [`NameCache::take`], with the slowest calls since the look before, of a watch that began at this time.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(super) fn look(
+        &mut self,
+        (session, books): (&Session, &mut Books),
+        request: &Request,
+        began_ns: u64,
+        elapsed_ns: impl FnOnce() -> u64,
+    ) -> Result<Snapshot, String> {
+        let slowest = firing::slowest(session, books, request, began_ns)?;
+        let snapshot = self.take(session, books, request, elapsed_ns)?;
+        if !slowest.is_empty() {
+            self.looks += 1;
+            if self.looks.is_multiple_of(LOOKS) {
+                session.forget_places(request.rows / 2);
+            }
+        }
+        Ok(Snapshot { slowest, ..snapshot })
+    }
+
     /// The counts as they stand, at the moment that `elapsed_ns` tells once they are read: to read them takes
     /// long on a busy machine, and what is counted meanwhile is not to be later than its snapshot.
     ///
@@ -107,6 +135,7 @@ impl NameCache {
             lost_connections: counters.lost_connections + books.connections.lost,
             lost_requests: counters.lost_requests,
             calls: self.calls(sight.calls),
+            slowest: Vec::new(),
             forgotten,
         };
         books.forget(&snapshot.forgotten);

@@ -7,6 +7,9 @@
  * return was seen first; programs of other CPUs may be under way with one that was seen before, so
  * the one that is kept is replaced by such a one, under a lock. User space reads it when all of
  * these have ended.
+ *
+ * Where the watch goes on after such a call (`--keep`), user space is woken to keep what came
+ * before it, and no further call is asked until user space allows that.
  */
 
 #ifdef WHERE
@@ -19,6 +22,9 @@ struct sums {
 
 /* Of the counted calls so far, if the condition asks for them. */
 struct sums sums SEC(".data.sums");
+
+/* Where the watch goes on: when a call fulfilled the condition; 0 while the next one may. */
+u64 fired_ns SEC(".data.fired");
 
 /* The call that ended the watch, and the sums with it; none as long as its end is 0. */
 struct firing {
@@ -54,6 +60,18 @@ static __always_inline void add_up(struct facts *facts)
 	facts->word[FACT_SUM_OF_DURATIONS] = __sync_fetch_and_add(&sums.durations_ns, ns) + ns;
 }
 
+/* Where the moment is noted at which a call fulfilled the condition. */
+static __always_inline u64 *moment(void)
+{
+	return where.goes_on ? &fired_ns : &ended_ns;
+}
+
+/* Whether the condition is not asked for now. */
+static __always_inline bool is_disarmed(void)
+{
+	return where.goes_on && fired_ns;
+}
+
 /* Whether a call that is about to be counted, whose facts are known, ends the watch. */
 static __always_inline bool ends_watch(struct thread *t, struct task_struct *task, long ret)
 {
@@ -64,8 +82,8 @@ static __always_inline bool ends_watch(struct thread *t, struct task_struct *tas
 	/* Not before the watch begins, nor by one that is not counted or that the program never
 	 * sees.
 	 */
-	if (!where.can_end || !is_in(where.ends, t->call) || !wants(t, t->call) ||
-	    slow_floor == -1ULL || !image || descriptor_argument(t) == NOT_KEPT || t->calibrates ||
+	if (!where.can_end || !is_in(where.ends, t->call) || !wants(t, t->call) || !has_begun() ||
+	    is_disarmed() || !image || descriptor_argument(t) == NOT_KEPT || t->calibrates ||
 	    (is_error(ret) && is_killed(task)))
 		return false;
 	f = task_row(&filters, task);
@@ -92,12 +110,12 @@ __noinline int put_firing(const struct slow_call *call, const struct facts *fact
 	now = call->end_ns;
 	bpf_spin_lock(&firing->lock);
 	/* User space may have ended the watch before. */
-	if (firing->call.end_ns ? now < firing->call.end_ns : !ended_ns) {
+	if (firing->call.end_ns ? now < firing->call.end_ns : !*moment()) {
 		firing->call = *call;
 		firing->sums.count = facts->word[FACT_COUNT];
 		firing->sums.bytes = facts->word[FACT_SUM_OF_BYTES];
 		firing->sums.durations_ns = facts->word[FACT_SUM_OF_DURATIONS];
-		ended_ns = now;
+		*moment() = now;
 	}
 	bpf_spin_unlock(&firing->lock);
 	return 0;
@@ -117,7 +135,7 @@ static __always_inline void end_watch(struct thread *t, struct task_struct *task
 /* Whether the watch ended before a call returned that has not been counted yet. */
 static __always_inline bool is_over(u64 now)
 {
-	return where.can_end && ended_ns && ended_ns < now;
+	return where.can_end && !where.goes_on && ended_ns && ended_ns < now;
 }
 
 static __always_inline void announce_end(void)

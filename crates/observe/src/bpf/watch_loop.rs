@@ -13,7 +13,7 @@ use super::books::Books;
 use super::layout::Image;
 use super::object::{NEWCOMER, RowAction, Session};
 use super::snapshot::NameCache;
-use super::{kernel_now, nanos};
+use super::{firing, kernel_now, nanos};
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
 use crate::{ObserveError, OptionalViewer, ViewerRequest};
@@ -40,6 +40,8 @@ pub(super) struct WatchLoop<'a> {
     request: &'a Request,
     viewer: OptionalViewer<'a>,
     names: NameCache,
+    /// When a call may fulfil the condition again, after one that the viewer was told of.
+    asks_again: Option<Instant>,
     /// When the watch began, on both clocks.
     pub(super) began: (Instant, u64),
 }
@@ -73,6 +75,7 @@ impl<'a> WatchLoop<'a> {
             request,
             viewer,
             names: NameCache::default(),
+            asks_again: None,
             began: (Instant::now(), kernel_now()),
         })
     }
@@ -97,6 +100,7 @@ impl<'a> WatchLoop<'a> {
                 // What the command is doing now is none of the watch's business.
                 return Ok(exit);
             }
+            self.tell_firing(session, books);
             while let Some(interrupt) = self.next_interrupt() {
                 match self.subject {
                     Subject::Child(pid) if exit.is_none() => _ = interrupt.pass_on(pid),
@@ -169,19 +173,57 @@ impl<'a> WatchLoop<'a> {
         }
     }
 
+    /// The next signal that the viewer does not keep to itself.
     fn next_interrupt(&mut self) -> Option<Interrupt> {
-        let interrupt = self.interrupts.next()?;
-        if let Some(viewer) = &mut self.viewer {
-            viewer.on_signal(interrupt.number());
+        loop {
+            let interrupt = self.interrupts.next()?;
+            let is_taken = match &mut self.viewer {
+                Some(viewer) => viewer.takes_signal(interrupt.number()),
+                None => false,
+            };
+            if !is_taken {
+                return Some(interrupt);
+            }
         }
-        Some(interrupt)
+    }
+
+    /// Tells the viewer of a call that fulfilled the condition of a watch that goes on; after the pause, has it asked
+    /// of calls again.
+    fn tell_firing(&mut self, session: &Session, books: &mut Books) {
+        let Some(pause) = self.request.filter.pause() else { return };
+        match self.asks_again {
+            None if session.has_fired() => {
+                // With the call, which was counted before user space was woken.
+                let (names, request, (began, began_ns)) =
+                    (&mut self.names, self.request, self.began);
+                let elapsed_ns = || nanos(began.elapsed());
+                let now = names.look((session, books), request, began_ns, elapsed_ns);
+                session.await_programs();
+                let call = firing::told(session, books, request, began_ns);
+                if let (Some(viewer), Some(call)) = (&mut self.viewer, call) {
+                    viewer.on_firing(call, now);
+                }
+                self.asks_again = Instant::now().checked_add(pause);
+            }
+            // Where the kernel refuses, no other call will be told of: what is told stays true.
+            Some(at) if Instant::now() >= at => {
+                session.forget_places(self.request.rows / 2);
+                self.asks_again = session.ask_again().is_err().then(|| at + pause);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the viewer was told of the last call that fulfilled the condition of a watch that goes on.
+    pub(super) fn is_told(&self) -> bool {
+        self.asks_again.is_some()
     }
 
     fn attend(&mut self, session: &Session, books: &mut Books) -> ViewerRequest {
         let Some(viewer) = &mut self.viewer else { return ViewerRequest::GoOn };
-        let (names, request, (began, _)) = (&mut self.names, self.request, self.began);
+        let (names, request, (began, began_ns)) = (&mut self.names, self.request, self.began);
         viewer.update(Some(&mut || {
-            names.take(session, books, request, || nanos(began.elapsed())).map(Some)
+            names.look((session, books), request, began_ns, || nanos(began.elapsed())).map(Some)
         }))
     }
 
@@ -194,7 +236,8 @@ impl<'a> WatchLoop<'a> {
             true => session.ended_ns().saturating_sub(began_ns),
             false => nanos(began.elapsed()),
         };
-        viewer.end(&mut || names.take(session, books, request, || elapsed_ns).map(Some));
+        viewer
+            .end(&mut || names.look((session, books), request, began_ns, || elapsed_ns).map(Some));
     }
 
     fn sleep(
@@ -217,7 +260,8 @@ impl<'a> WatchLoop<'a> {
         }
         // What no doorbell tells is looked after.
         let look = session.filter(|_| doorbell.is_none()).map(|_| Instant::now() + LOOK);
-        let until = [deadline, due, look].into_iter().flatten().min();
+        let again = self.asks_again.filter(|_| session.is_some());
+        let until = [deadline, due, look, again].into_iter().flatten().min();
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),

@@ -73,7 +73,8 @@ struct where_knobs {
 	__u8 verdicts; /* other programs ask for what becomes of a call */
 	__u8 sums;     /* what ends the watch asks for sums */
 	__u8 can_end;  /* there is a condition that ends the watch */
-	__u8 pad[6];
+	__u8 goes_on;  /* it is told to user space only, and the watch goes on */
+	__u8 pad[5];
 	/* Bits of the strings that are compared with each. */
 	__u64 of_path;
 	__u64 of_image;

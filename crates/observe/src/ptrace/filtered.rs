@@ -145,7 +145,7 @@ impl Session {
         match self.filter.holds(entered.call, &facts) {
             Outcome::True => {
                 self.group(entered.call, &facts);
-                (true, self.ends_at(image, entered.call, &facts))
+                (true, self.ends_at(image, entered.call, &facts, now))
             }
             Outcome::False => (false, false),
             Outcome::DividedByZero => {
@@ -155,10 +155,17 @@ impl Session {
         }
     }
 
-    /// Whether a call that is counted ends the watch.
-    fn ends_at(&mut self, image: ImageId, call: CallNumber, facts: &CallFacts) -> bool {
+    /// Whether a call that is counted ends the watch, or is one that the viewer is told of.
+    fn ends_at(
+        &mut self,
+        image: ImageId,
+        call: CallNumber,
+        facts: &CallFacts,
+        now: Instant,
+    ) -> bool {
         let is_wanted = || self.is_wanted(&call_name(call.0, call.1));
-        if !self.filter.ends_watch() || !self.tally.has_room_for(image) || !is_wanted() {
+        let pauses = || self.asks_again.is_some_and(|at| now < at);
+        if !self.filter.has_until() || !self.tally.has_room_for(image) || !is_wanted() || pauses() {
             return false;
         }
         self.sums.count += 1;

@@ -10,7 +10,7 @@
 //! handled by the thread that requested the watch: see [`super::tracer`].
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, PipeWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,6 +41,8 @@ pub(super) struct Session {
     only: bool,
     /// Whether to go on without it until no tracee is left.
     wait: bool,
+    /// Whether the slowest calls are those of the last stretch.
+    forgets: bool,
     /// Whether to count by file.
     pub(super) files: bool,
     /// Whether paths are counted.
@@ -70,6 +72,10 @@ pub(super) struct Session {
     pub(super) untraced_tasks: u64,
     /// The call that ended the watch, its image, and when it returned.
     pub(super) ended_by: Option<(ImageId, WholeCall, Instant)>,
+    /// Where the watch goes on after such a call: one that the viewer is to be told of, and until when there is no
+    /// other.
+    fired: Option<EndedBy>,
+    pub(super) asks_again: Option<Instant>,
     /// Calls by what they are grouped by, and most of these groups.
     pub(super) groups: GroupBook,
     pub(super) rows: u32,
@@ -92,12 +98,29 @@ pub(super) struct Flags {
     asked: AtomicBool,
     snapshot: Mutex<Option<Snapshot>>,
     answered: Condvar,
+    /// A call that the viewer is to be told of, and the counts with it; the bell says that there is one.
+    fired: Mutex<Option<(EndedBy, Snapshot)>>,
+    bell: Option<PipeWriter>,
 }
 
 impl Flags {
     /// Of a watch with a viewer, or without one.
-    pub(super) fn new(is_viewed: bool) -> Self {
-        Self { is_viewed, ..Self::default() }
+    pub(super) fn new(is_viewed: bool, bell: PipeWriter) -> Self {
+        Self { is_viewed, bell: Some(bell), ..Self::default() }
+    }
+
+    /// Leaves a call for the viewer to be told of, in place of one that it was not told of yet.
+    fn tell(&self, call: EndedBy, now: Snapshot) {
+        let before = self.fired.lock().unwrap_or_else(PoisonError::into_inner).replace((call, now));
+        if let (None, Some(mut bell)) = (before, self.bell.as_ref()) {
+            // One byte finds room; and the end of the watch is seen without a bell.
+            let _ = bell.write_all(b"!");
+        }
+    }
+
+    /// The call that the viewer is to be told of, once.
+    pub(super) fn told(&self) -> Option<(EndedBy, Snapshot)> {
+        self.fired.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The counts so far, from the tracer thread, which `wake` wakes; it returns whether that
@@ -187,6 +210,7 @@ impl Session {
             roots,
             only: false,
             wait: request.wait,
+            forgets: request.forgets,
             files: request.files,
             paths: request.paths,
             sockets: Sockets::new(),
@@ -206,6 +230,8 @@ impl Session {
             left_out: 0,
             untraced_tasks: 0,
             ended_by: None,
+            fired: None,
+            asks_again: None,
             groups: GroupBook::default(),
             rows: request.rows,
             began: Instant::now(),
@@ -300,6 +326,9 @@ impl Session {
                 WaitResult::Nothing => {}
                 WaitResult::Nobody => break,
             }
+            if let Some(call) = self.fired.take() {
+                flags.tell(call, self.snapshot());
+            }
             flags.answer(|| self.snapshot());
             if self.end.is_some() {
                 flags.root_ended.store(true, Ordering::Relaxed);
@@ -309,13 +338,27 @@ impl Session {
         SessionResult { last, ..self.finish() }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
+        let slowest = if self.forgets { self.tally.take_slowest() } else { Vec::new() };
         let wanted = |name: &str| self.is_wanted(name);
         let mut snapshot = self.tally.snapshot(&wanted);
         self.tracees.show(&mut snapshot, &self.tally, &wanted);
         let ended = self.ended_by.as_ref().map(|(_, _, at)| *at);
         snapshot.elapsed_ns = nanoseconds(self.began, ended.unwrap_or_else(Instant::now));
+        snapshot.slowest = slowest;
         snapshot
+    }
+
+    /// A call that fulfilled the condition has returned: it ends the watch, or the viewer is told of it.
+    pub(super) fn fulfilled(&mut self, image: ImageId, call: WholeCall, now: Instant) {
+        let Some(pause) = self.filter.pause() else {
+            self.ended_by = Some((image, call, now));
+            return;
+        };
+        let call = self.tally.of_image(image, call);
+        self.fired = Some(self.filter.ended_by(WholeCall { image: 0, ..call }, self.sums));
+        self.sums = Sums::default();
+        self.asks_again = now.checked_add(pause);
     }
 
     fn next(&mut self) -> io::Result<WaitResult> {

@@ -208,7 +208,8 @@ impl Session {
         self.tally.returned(image, entered.call, value_and_bytes, wall_ns);
         self.keep_if_slow(tid, image, &entered, value, now);
         if ends {
-            self.ended_by = Some((image, self.whole_call(tid, &entered, value, now), now));
+            let call = self.whole_call(tid, &entered, value, now);
+            self.fulfilled(image, call, now);
         }
         self.count_paths(tid, image, entered.call, entered.paths, value, wall_ns);
         for (_, file, way) in entered.files {

@@ -1,7 +1,7 @@
 //! The two threads of a watch: the tracer, which sleeps for its tracees, and the requesting thread,
 //! which sleeps for signals, the deadline, and the tracer's end.
 
-use std::io;
+use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -34,7 +34,8 @@ pub(super) fn on_tracer_thread<T: Send>(
     mut guide: Guide<'_>,
     body: impl FnOnce(&Flags) -> T + Send,
 ) -> io::Result<T> {
-    let flags = Flags::new(guide.viewer.is_some());
+    let (rung, bell) = std::io::pipe()?;
+    let flags = Flags::new(guide.viewer.is_some(), bell);
     let tid = AtomicU32::new(0);
     let (ended, running) = std::io::pipe()?;
     std::thread::scope(|scope| {
@@ -45,21 +46,33 @@ pub(super) fn on_tracer_thread<T: Send>(
             body(&flags)
         };
         let thread = std::thread::Builder::new().name("tracer".into()).spawn_scoped(scope, work)?;
-        guide.until_stop(&flags, &tid, ended.as_fd());
+        guide.until_stop(&flags, &tid, ended.as_fd(), &rung);
         flags.stop.store(true, Ordering::Relaxed);
         while !is_ready(ended.as_fd(), Duration::from_millis(1)) {
             guide.wake.wake(tid.load(Ordering::Relaxed));
         }
+        guide.tell(&flags, &rung);
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
 impl Guide<'_> {
     /// Returns when the watch is to end or has ended.
-    fn until_stop(&mut self, flags: &Flags, tid: &AtomicU32, ended: BorrowedFd<'_>) {
+    fn until_stop(
+        &mut self,
+        flags: &Flags,
+        tid: &AtomicU32,
+        ended: BorrowedFd<'_>,
+        rung: &PipeReader,
+    ) {
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
+        let wait = |guide: &Self| {
+            let bells = [Some(rung.as_fd()), guide.interrupts.map(AsFd::as_fd)];
+            sleep(ended, &bells, deadline, guide.viewer.as_deref())
+        };
         // When not even waiting works, the watch ends: the command does not.
-        while let Ok(has_ended) = sleep(ended, self.interrupts, deadline, self.viewer.as_deref()) {
+        while let Ok(has_ended) = wait(self) {
+            self.tell(flags, rung);
             let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if has_ended || is_past || self.ends_it(flags) {
                 return;
@@ -79,11 +92,25 @@ impl Guide<'_> {
         }
     }
 
+    /// Tells the viewer of a call that fulfilled the condition of a watch that goes on.
+    fn tell(&mut self, flags: &Flags, mut rung: &PipeReader) {
+        // It is rung just after the call was left: where that was told of by then, it wakes for nothing.
+        if is_ready(rung.as_fd(), Duration::ZERO) {
+            let _ = rung.read(&mut [0]);
+        }
+        let Some((call, now)) = flags.told() else { return };
+        if let Some(viewer) = &mut self.viewer {
+            viewer.on_firing(call, Ok(now));
+        }
+    }
+
     /// Passes signals on to the command; returns whether one ends the watch.
     fn ends_it(&mut self, flags: &Flags) -> bool {
         while let Some(interrupt) = self.interrupts.and_then(Interrupts::next) {
-            if let Some(viewer) = &mut self.viewer {
-                viewer.on_signal(interrupt.number());
+            if let Some(viewer) = &mut self.viewer
+                && viewer.takes_signal(interrupt.number())
+            {
+                continue;
             }
             match self.command {
                 // A command that has just been reaped, before the flag is set, cannot receive it.
@@ -109,10 +136,13 @@ pub(super) fn outlive(
         if let Some(viewer) = &mut viewer {
             viewer.update(None);
         }
-        let ended = sleep(process.as_fd(), Some(interrupts), None, viewer.as_deref()).ok()?;
+        let signals = [Some(interrupts.as_fd())];
+        let ended = sleep(process.as_fd(), &signals, None, viewer.as_deref()).ok()?;
         while let Some(interrupt) = interrupts.next() {
-            if let Some(viewer) = &mut viewer {
-                viewer.on_signal(interrupt.number());
+            if let Some(viewer) = &mut viewer
+                && viewer.takes_signal(interrupt.number())
+            {
+                continue;
             }
             interrupt.pass_on(pid);
         }
@@ -129,11 +159,11 @@ pub(super) fn outlive(
     }
 }
 
-/// Sleeps until there is something on `fd`, a signal, `until`, or something for the viewer;
-/// returns whether it was `fd`.
+/// Sleeps until there is something on `fd` or on one of the others, `until`, or something for the
+/// viewer; returns whether it was `fd`.
 fn sleep(
     fd: BorrowedFd<'_>,
-    interrupts: Option<&Interrupts>,
+    others: &[Option<BorrowedFd<'_>>],
     until: Option<Instant>,
     viewer: Option<&dyn Viewer>,
 ) -> io::Result<bool> {
@@ -143,7 +173,7 @@ fn sleep(
     // A length of centuries, which the kernel's clock cannot hold, is for ever.
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     let mut waits = vec![PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-    waits.extend(interrupts.map(|held| PollFd::from_borrowed_fd(held.as_fd(), PollFlags::IN)));
+    waits.extend(others.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)));
     let wakers = viewer.map(Viewer::wakers).unwrap_or_default();
     waits.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
     match rustix::event::poll(&mut waits, left.as_ref()) {
@@ -155,5 +185,5 @@ fn sleep(
 
 fn is_ready(fd: BorrowedFd<'_>, within: Duration) -> bool {
     // A failure to wait is no reason to go on for ever: joining waits, too.
-    sleep(fd, None, Some(Instant::now() + within), None).unwrap_or(true)
+    sleep(fd, &[], Some(Instant::now() + within), None).unwrap_or(true)
 }

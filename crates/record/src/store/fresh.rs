@@ -103,6 +103,33 @@ impl NewFile {
         self.put_as_it_is()
     }
 
+    /// Gives it the first of these names that is free, and replaces no file. Returns the name, and the file's metadata.
+    ///
+    /// # Errors
+    /// `EEXIST` when none of them is free; else the kernel's error.
+    pub(super) fn put_free(
+        mut self,
+        names: impl IntoIterator<Item = OsString>,
+    ) -> io::Result<(OsString, Metadata)> {
+        let own = self.file.metadata()?;
+        let folder = self.slot.folder();
+        for name in names {
+            let done = match &self.named {
+                None => self.link(&name),
+                Some(now) => renameat_with(folder, now, folder, &name, RenameFlags::NOREPLACE),
+            };
+            match done {
+                Err(Errno::EXIST) => {}
+                done => {
+                    done?;
+                    self.named = None;
+                    return Ok((name, own));
+                }
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
     /// Gives it its name, whatever has it; `AlreadyExists` is not an error.
     fn put_as_it_is(&mut self) -> io::Result<()> {
         if self.named.is_none() && self.slot.old().is_none() {

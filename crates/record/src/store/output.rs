@@ -28,16 +28,16 @@ use super::{NewFile, Place, StoreError, shown};
 #[derive(Debug)]
 pub struct OutputFile {
     /// Its name in messages.
-    name: String,
+    pub(super) name: String,
     /// Whether it was named relative to a current directory that was removed.
-    is_nowhere: bool,
+    pub(super) is_nowhere: bool,
     /// Whether it is synced before it has its name, and its directory afterwards.
-    syncs: bool,
-    to: Destination,
+    pub(super) syncs: bool,
+    pub(super) to: Destination,
 }
 
 #[derive(Debug)]
-enum Destination {
+pub(super) enum Destination {
     Standard,
     Error,
     Place(Box<Place>),
@@ -187,7 +187,7 @@ pub fn same_output(a: &Path, b: &Path, base_dir: &Path) -> bool {
 }
 
 /// The failed call, and its error.
-struct Failed(&'static str, io::Error);
+pub(super) struct Failed(pub(super) &'static str, pub(super) io::Error);
 
 /// Writes a new file in the same directory and renames it over the present one.
 fn replace(
@@ -195,8 +195,18 @@ fn replace(
     syncs: bool,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failed> {
+    let fresh = fresh(slot).map_err(|error| Failed("write", error))?;
+    named(fresh, syncs, content, |fresh| fresh.put(true))
+}
+
+/// Writes a new file, then gives it its name.
+pub(super) fn named<T>(
+    fresh: NewFile,
+    syncs: bool,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    name: impl FnOnce(NewFile) -> io::Result<T>,
+) -> Result<T, Failed> {
     let write = |error| Failed("write", error);
-    let fresh = fresh(slot).map_err(write)?;
     let mut to = BufWriter::new(fresh.file());
     let written = content(&mut to).and_then(|()| to.flush());
     // The rest of the buffer has been refused once: dropping must not try it again.
@@ -211,8 +221,9 @@ fn replace(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // A directory that this user may not read cannot be synced.
     let folder = openat(fresh.folder(), c".", flags, Mode::empty()).ok().filter(|_| syncs);
-    fresh.put(true).map_err(write)?;
-    folder.map_or(Ok(()), |folder| synced(folder.as_fd()).map_err(fsync))
+    let done = name(fresh).map_err(write)?;
+    folder.map_or(Ok(()), |folder| synced(folder.as_fd()).map_err(fsync))?;
+    Ok(done)
 }
 
 /// The file that is to take the place of another.
@@ -256,7 +267,7 @@ impl Write for Descriptor<'_> {
     }
 }
 
-fn through(
+pub(super) fn through(
     to: BorrowedFd<'_>,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failed> {
@@ -284,7 +295,12 @@ fn is_current(folder: &Path) -> bool {
     folder.as_os_str().is_empty() || std::env::current_dir().is_ok_and(|here| here == folder)
 }
 
-fn failed(operation: &'static str, name: &str, is_nowhere: bool, source: io::Error) -> StoreError {
+pub(super) fn failed(
+    operation: &'static str,
+    name: &str,
+    is_nowhere: bool,
+    source: io::Error,
+) -> StoreError {
     let hint = match is_nowhere && source.kind() == ErrorKind::NotFound {
         true => "; the current directory has been removed: give a path that begins with /",
         false => write_hint(&source),

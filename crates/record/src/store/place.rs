@@ -142,6 +142,14 @@ impl Slot {
         &self.name
     }
 
+    /// The same directory, and no name in it yet.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub(super) fn beside(&self) -> io::Result<Self> {
+        Ok(Self { folder: self.folder.try_clone()?, name: OsString::new(), old: None })
+    }
+
     /// The metadata of the file that had the name when it was looked up.
     pub fn old(&self) -> Option<&Metadata> {
         self.old.as_ref().map(|(_, metadata)| metadata)

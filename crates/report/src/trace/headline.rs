@@ -47,6 +47,7 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
     parts.extend(rings::requests(record));
     parts.extend(cpu_use(record));
     parts.push(overhead::text(page, record, total.calls()));
+    parts.extend(overhead::own(record));
     parts
 }
 

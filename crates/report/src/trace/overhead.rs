@@ -4,7 +4,7 @@
 
 use iotomy_record::{Process, RingOperation, Trace};
 
-use crate::numbers::{counted, duration_range, fixed};
+use crate::numbers::{bytes, counted, duration_range, fixed};
 use crate::page::Page;
 
 /// `observer bpf: overhead 160 … 320 ns a call (1.9 … 2.7 % of its CPU)`
@@ -15,6 +15,24 @@ pub(super) fn text(page: &Page<'_>, record: &Trace, calls: u128) -> String {
         text += &format!(" ({} of its {})", share.text(), share.of);
     }
     text + not_in_it(record)
+}
+
+/// What a watch that may last costs iotomy itself: `iotomy itself: 0.4 % of a CPU, 23.1 MiB, 71.0 MiB of tables`
+pub(super) fn own(record: &Trace) -> Option<String> {
+    let ring = record.ring?;
+    let own = ring.own?;
+    let whole_ns = ring.start_ns.saturating_add(record.wall_ns);
+    let share = own.cpu_ns as f64 / whole_ns.max(1) as f64 * 100.0;
+    let share = match fixed(share, 1) {
+        share if share == "0.0" => String::from("under 0.1"),
+        share => share,
+    };
+    let (rss, tables) = (bytes(own.rss_bytes.into()), bytes(own.table_bytes.into()));
+    let tables = match own.table_bytes {
+        0 => String::new(),
+        _ => format!(", {tables} of tables in the kernel"),
+    };
+    Some(format!("iotomy itself: {share} % of a CPU, {rss}{tables}"))
 }
 
 /// The overhead of a call that was counted, and of one that was left out.

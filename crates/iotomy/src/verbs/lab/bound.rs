@@ -50,5 +50,7 @@ impl Viewer for Bound {
         ViewerRequest::GoOn
     }
 
-    fn on_signal(&mut self, _: i32) {}
+    fn takes_signal(&mut self, _: i32) -> bool {
+        false
+    }
 }

@@ -33,9 +33,9 @@ pub(super) fn help_until() -> String {
     let mut help = String::from(
         "End the watch when a call for which EXPR holds has returned, as in 'duration > 10ms'\n\nEXPR is \
          an expression as for --where, of the calls and ring operations that are counted: those that \
-         --call and --where leave. The report names the call. A command runs on unwatched. Without a command, the status \
-         is 0 if a call ended the watch, and 1 if it ended otherwise; with one, it is 122 if a call did, \
-         and else the command's.\n\nBesides the variables of --where, there are sums of all calls \
+         --call and --where leave. The report names the call. A command runs on unwatched. The status is 3 if a \
+         call ended the watch; else it is the command's, or 1 without a command. With --keep, such a call ends \
+         nothing.\n\nBesides the variables of --where, there are sums of all calls \
          counted so far, this one included:",
     );
     for sum in AGGREGATIONS {

@@ -153,7 +153,9 @@ impl Viewer for IntervalView {
         ViewerRequest::GoOn
     }
 
-    fn on_signal(&mut self, _: i32) {}
+    fn takes_signal(&mut self, _: i32) -> bool {
+        false
+    }
 }
 
 impl Stream {

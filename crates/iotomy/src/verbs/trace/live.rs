@@ -297,20 +297,21 @@ impl Viewer for LiveView {
         self.wish()
     }
 
-    fn on_signal(&mut self, signal: i32) {
-        let Ok(signal) = Signal::try_from(signal) else { return };
+    fn takes_signal(&mut self, signal: i32) -> bool {
+        let Ok(signal) = Signal::try_from(signal) else { return false };
         if !self.is_command || !self.is_up || matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) {
-            return;
+            return false;
         }
         self.interrupts += 1;
         // The command has its first chance to end; with the terminal gone nothing is to be seen.
         if self.interrupts > 1 || signal == Signal::SIGHUP {
             self.leave(Some("view closed; the command runs on and is still watched"));
-            return;
+            return false;
         }
         let notice = format!("the command got {signal}; the next one closes the view");
         self.screen.on(Event::Notice(&notice));
         self.redraw = Some(Instant::now() + FRAME);
+        false
     }
 }
 

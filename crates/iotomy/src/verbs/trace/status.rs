@@ -14,8 +14,8 @@ pub(super) const TRACE_STATUS: &[Fact] = &[
     ("128 + n", "Signal n ended CMD."),
     NO_PROGRAM,
     NOT_EXECUTABLE,
-    ("122", "With --until and a CMD: a call ended the watch, however CMD exited afterwards."),
-    ("0, 1", "With --until and no CMD: 0 if a call ended the watch, 1 if it ended otherwise."),
+    ("3", "With --until: a call ended the watch, however CMD exited afterwards."),
+    ("1", "With --until and no CMD: the watch ended otherwise."),
     COULD_NOT,
 ];
 
@@ -34,9 +34,8 @@ const COULD_NOT: Fact = (
      could not be written, or its run not be kept (--save).",
 );
 
-/// The status where a call ended the watch of a command: shells, `timeout` and `xargs` have others for
-/// what they tell.
-const ENDED_BY_CALL: i32 = 122;
+/// The status where a call ended the watch.
+const ENDED_BY_CALL: u8 = 3;
 
 /// The status where no call ended a watch that one was to end.
 const NOT_ENDED_BY_CALL: u8 = 1;
@@ -50,13 +49,14 @@ pub(in crate::verbs) fn ended(exit: Option<Exit>, written: Result<()>, is_kept: 
 
 /// Of a command whose watch a call has ended.
 pub(super) fn ended_by_call(written: Result<()>, is_kept: bool) -> ExitCode {
-    ended(Some(Exit::Code(ENDED_BY_CALL)), written, is_kept)
+    ended(Some(Exit::Code(ENDED_BY_CALL.into())), written, is_kept)
 }
 
 /// Without a command, where a call was to end the watch.
 pub(super) fn without_command(is_ended: bool, written: Result<()>, is_kept: bool) -> ExitCode {
-    match written.is_ok() && is_kept && !is_ended {
-        true => NOT_ENDED_BY_CALL.into(),
-        false => ended(None, written, is_kept),
+    match (written.is_ok() && is_kept, is_ended) {
+        (true, true) => ENDED_BY_CALL.into(),
+        (true, false) => NOT_ENDED_BY_CALL.into(),
+        (false, _) => ended(None, written, is_kept),
     }
 }

@@ -36,7 +36,7 @@ impl Session {
     pub(in crate::bpf) fn adopt(&self, whom: Adoption) -> Result<(), String> {
         if !matches!(whom, Adoption::Thread(_)) && self.has_details() {
             map(&self.object, ".data.slow_floor")
-                .update(&0u32.to_ne_bytes(), &0u64.to_ne_bytes(), MapFlags::ANY)
+                .update(&0u32.to_ne_bytes(), &[0; 16], MapFlags::ANY)
                 .map_err(|error| refusal("keep the slowest calls", &error))?;
         }
         match whom {

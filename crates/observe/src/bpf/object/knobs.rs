@@ -225,7 +225,7 @@ impl Knobs {
 
     /// Whether single calls are kept whole.
     pub(super) fn keeps_calls(&self) -> bool {
-        self.slowest > 0 || self.filter.ends_watch()
+        self.slowest > 0 || self.filter.has_until()
     }
 
     /// The size of a table of what is selected.

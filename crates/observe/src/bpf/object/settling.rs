@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore, MapFlags};
-use rustix::thread::{MembarrierCommand, membarrier};
 
 use super::{Fields, LAST_HEARD, Session, UNREAD_TABLES, is_loaded, iterate, map, refusal};
 use crate::bpf::kernel_now;
@@ -121,9 +120,7 @@ impl Ending for Session {
     }
 
     fn await_programs(&mut self) {
-        // It waits for an RCU grace period, and programs run as RCU readers. Where the kernel does not have it,
-        // what has passed since the end is thousands of times what a program takes.
-        let _ = membarrier(MembarrierCommand::Global);
+        Session::await_programs(self);
     }
 
     fn open_books(&mut self) -> u32 {

@@ -443,7 +443,8 @@ pub(super) fn interval() -> Trace {
 pub(super) fn ended_by_a_call() -> Trace {
     let mut record = attached();
     record.view.until = "call == \"fdatasync\" && duration > 10ms && count() > 100".to_owned();
-    record.ring = Some(Ring { asked_ns: 30_000_000_000, start_ns: 4_711_000_000_000 });
+    record.ring =
+        Some(Ring { asked_ns: 30_000_000_000, start_ns: 4_711_000_000_000, ..Ring::default() });
     record.calls[0].max_is_bound = true;
     let call = WholeCall {
         pid: 812,

@@ -16,6 +16,7 @@ use iotomy_record::{FileKind, FileUse, Intervals, LedgerRow, Running, Snapshot, 
 use iotomy_report::live::Screen;
 use rustix::fs::{CWD, OFlags};
 
+use super::super::recorder::mark;
 use super::super::watching;
 
 /// Names that are tried of one second.
@@ -51,7 +52,7 @@ impl Saver {
             Ok(json) => json,
             Err(error) => return format!("cannot save: {error}"),
         };
-        match write_new(&stem(SystemTime::now()), &json) {
+        match write_new(&format!("iotomy-{}", mark(SystemTime::now())), &json) {
             Ok(name) if left_out > 0 => {
                 format!("saved {name}; {left_out} ended processes are not in it")
             }
@@ -131,13 +132,6 @@ fn files_by_process(files: Vec<FileUse>, counts: &Snapshot) -> Vec<FileUse> {
     rows
 }
 
-/// `iotomy-20261124-163700`, in UTC as all times of records are.
-fn stem(now: SystemTime) -> String {
-    let time: String = rfc3339(now).chars().take(19).filter(char::is_ascii_digit).collect();
-    let (day, time) = time.split_at(8);
-    format!("iotomy-{day}-{time}")
-}
-
 /// Writes a file of that name, or of that name with a number, that was not there. Its name.
 fn write_new(stem: &str, bytes: &[u8]) -> io::Result<String> {
     for number in 1..=TRIES {
@@ -165,16 +159,4 @@ fn create(name: &str) -> io::Result<File> {
     // Exclusive creation follows no link either.
     options.write(true).create_new(true).custom_flags(flags.bits().cast_signed());
     options.open(Path::new(name))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
-
-    use super::*;
-
-    #[test]
-    fn a_name_has_the_date_and_the_time() {
-        assert_eq!(stem(UNIX_EPOCH + Duration::from_secs(951_782_400)), "iotomy-20000229-000000");
-    }
 }

@@ -1,0 +1,184 @@
+//! Further contents of an output, while its own is still to come: each in a file of its own beside it.
+//!
+//! The one invariant: no file is ever replaced, and none is removed that was not written here.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use super::output::{Destination, Failed, failed, named, through};
+use super::place::Slot;
+use super::{NewFile, OutputFile, Place, StoreError, remove_own, shown};
+
+/// Names that are tried of one mark.
+const TRIES: u32 = 1_000;
+
+/// A file beside an output, as it was written.
+#[derive(Debug)]
+pub struct AnotherFile {
+    name: OsString,
+    own: Metadata,
+}
+
+impl AnotherFile {
+    /// Its name in its directory.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+}
+
+impl OutputFile {
+    /// Whether it will be a regular file, beside which there may be others.
+    pub fn is_file(&self) -> bool {
+        self.slot().is_some()
+    }
+
+    /// Writes `bytes` whole to a file of its own beside this one. Its name is this one's, with `mark` before the ending,
+    /// and a number where there is such a file. What is no regular file is written to itself; there is no other file
+    /// then.
+    ///
+    /// # Errors
+    /// When it cannot be written whole; then there is no file.
+    pub fn put_another(&self, mark: &str, bytes: &[u8]) -> Result<Option<AnotherFile>, StoreError> {
+        self.tried_another(mark, bytes).map_err(|Failed(operation, error)| {
+            let name = match self.slot() {
+                Some(slot) => beside(&self.name, &marked(slot.name(), mark, 1)),
+                None => self.name.clone(),
+            };
+            failed(operation, &name, self.is_nowhere, error)
+        })
+    }
+
+    fn tried_another(&self, mark: &str, bytes: &[u8]) -> Result<Option<AnotherFile>, Failed> {
+        let content = |to: &mut dyn io::Write| to.write_all(bytes);
+        let place = match &self.to {
+            Destination::Standard => return through(io::stdout().as_fd(), content).map(|()| None),
+            Destination::Error => return through(io::stderr().as_fd(), content).map(|()| None),
+            Destination::Place(place) => &**place,
+        };
+        let slot = match place {
+            Place::Replace(slot) => slot,
+            Place::Through(passage) => {
+                let file = passage.open().map_err(|error| Failed("open", error))?;
+                return through(file.as_fd(), content).map(|()| None);
+            }
+        };
+        let fresh = slot.beside().and_then(|slot| NewFile::beside(slot, 0o666));
+        let fresh = fresh.map_err(|error| Failed("write", error))?;
+        let names = (1..=TRIES).map(|number| marked(slot.name(), mark, number));
+        let (name, own) = named(fresh, self.syncs, content, |fresh| fresh.put_free(names))?;
+        Ok(Some(AnotherFile { name, own }))
+    }
+
+    /// Removes such a file, unless another one has its name by now.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn remove_another(&self, one: &AnotherFile) -> Result<(), StoreError> {
+        let Some(slot) = self.slot() else { return Ok(()) };
+        remove_own(slot.folder(), &one.name, &one.own).map_err(|error| {
+            failed("remove", &beside(&self.name, &one.name), self.is_nowhere, error)
+        })
+    }
+
+    fn slot(&self) -> Option<&Slot> {
+        match &self.to {
+            Destination::Place(place) => match &**place {
+                Place::Replace(slot) => Some(slot),
+                Place::Through(_) => None,
+            },
+            Destination::Standard | Destination::Error => None,
+        }
+    }
+}
+
+/// `name` with a mark before its ending: `spike-MARK.json`, and `spike-MARK-2.json` for the second.
+fn marked(name: &OsStr, mark: &str, number: u32) -> OsString {
+    let path = Path::new(name);
+    let mut bytes = path.file_stem().unwrap_or(name).as_bytes().to_vec();
+    bytes.push(b'-');
+    bytes.extend(mark.as_bytes());
+    if number > 1 {
+        bytes.extend(format!("-{number}").into_bytes());
+    }
+    if let Some(ending) = path.extension() {
+        bytes.push(b'.');
+        bytes.extend(ending.as_bytes());
+    }
+    OsString::from_vec(bytes)
+}
+
+/// The name in messages of a file in the directory of another.
+fn beside(name: &str, other: &OsStr) -> String {
+    let other = shown(Path::new(other), "");
+    name.rsplit_once('/').map_or_else(|| other.clone(), |(folder, _)| format!("{folder}/{other}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        let all = std::fs::read_dir(folder).unwrap().map(name);
+        let mut all: Vec<String> = all.map(|name| name.into_string().unwrap()).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn the_mark_is_before_the_ending() {
+        for (name, number, expected) in [
+            ("spike.json", 1, "spike-T.json"),
+            ("spike.json", 3, "spike-T-3.json"),
+            ("a.b.gz", 1, "a.b-T.gz"),
+            ("spike", 2, "spike-T-2"),
+            (".spike", 1, ".spike-T"),
+        ] {
+            assert_eq!(marked(OsStr::new(name), "T", number), expected);
+        }
+    }
+
+    #[test]
+    fn no_file_is_replaced_and_only_own_ones_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("spike-T.json"), "another's").unwrap();
+        let output = OutputFile::open(Path::new("spike.json"), folder.path()).unwrap();
+        assert!(output.is_file());
+        let put = |bytes: &[u8]| output.put_another("T", bytes).unwrap().unwrap();
+        let (one, two) = (put(b"1"), put(b"2"));
+        assert_eq!(
+            (one.name(), two.name()),
+            ("spike-T-2.json".as_ref(), "spike-T-3.json".as_ref())
+        );
+        assert_eq!(names(folder.path()), ["spike-T-2.json", "spike-T-3.json", "spike-T.json"]);
+        assert_eq!(std::fs::read(folder.path().join("spike-T-3.json")).unwrap(), b"2");
+        // Another file has the name by now.
+        std::fs::remove_file(folder.path().join("spike-T-2.json")).unwrap();
+        std::fs::write(folder.path().join("spike-T-2.json"), "another's").unwrap();
+        output.remove_another(&one).unwrap();
+        output.remove_another(&two).unwrap();
+        assert_eq!(names(folder.path()), ["spike-T-2.json", "spike-T.json"]);
+        output.put(b"end").unwrap();
+        assert_eq!(std::fs::read(folder.path().join("spike.json")).unwrap(), b"end");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_itself() {
+        let output = OutputFile::open(Path::new("/dev/null"), Path::new("")).unwrap();
+        assert!(!output.is_file());
+        assert!(output.put_another("T", b"1").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_named_with_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = OutputFile::open(Path::new("spike.json"), folder.path()).unwrap();
+        folder.close().unwrap();
+        let error = output.put_another("T", b"1").unwrap_err().to_string();
+        assert!(error.contains("spike-T.json"), "{error}");
+    }
+}
