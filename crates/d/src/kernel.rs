@@ -1,8 +1,9 @@
 //! A program to BPF instructions: the body of one function that runs a clause.
 //!
-//! `int f(struct machine *m)` runs the clause whose number the machine has, and returns how it ended
-//! (`layout::outcome`). Registers of the form are slots of the machine, shared by those that are
-//! never needed at the same time; `r6` is the machine, and `r0` to `r5` are scratch. What loops or
+//! `int f(struct machine *m, struct thread_row *row)` runs the clause whose number the machine has, and
+//! returns how it ended (`layout::outcome`). Registers of the form are slots of the machine, shared by
+//! those that are never needed at the same time; `r6` is the machine, `r7` the row of the thread or 0,
+//! and `r0` to `r5` are scratch. What loops or
 //! handles maps and strings is a function of the same section, which is called. Jumps go forward only,
 //! and at each place where paths meet the verifier knows the same: its work is linear.
 
@@ -25,6 +26,7 @@ use crate::form::{Form, VariableScope};
 use crate::types::Type;
 use clause::Emitter;
 pub use condition::EmitError;
+pub use keys::ROW_BYTES;
 pub use parts::KeyPart;
 use registers::Home;
 
@@ -41,6 +43,15 @@ impl fmt::Debug for Functions<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Functions").field("start", &self.start).finish_non_exhaustive()
     }
+}
+
+/// Where the variables of threads are that are integers without keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadVariables {
+    /// In a row of the thread, which clauses are passed, as far as it has room.
+    InRows,
+    /// Among those with keys.
+    ByKey,
 }
 
 /// Why a program cannot be run in the kernel.
@@ -80,6 +91,8 @@ pub struct Emitted {
     pub literals: Vec<u8>,
     /// How many bytes the largest key of an aggregation takes.
     pub largest_row: usize,
+    /// How many bytes a key of an aggregation counts as at least, of those that may have several.
+    pub least_row: Option<u64>,
     /// How many bytes the largest key of a variable takes.
     pub largest_variable: usize,
     /// How the parts of the keys of aggregations are laid.
@@ -90,6 +103,8 @@ pub struct Emitted {
     pub global_strings: u32,
     /// Whether it asks for `vtimestamp`.
     pub uses_vtimestamp: bool,
+    /// How many variables are in the row of a thread.
+    pub thread_words: usize,
 }
 
 impl Form {
@@ -97,7 +112,11 @@ impl Form {
     ///
     /// # Errors
     /// It is too large, or has something that the kernel's side has not.
-    pub fn emit(&self, functions: Functions<'_>) -> Result<Emitted, KernelError> {
+    pub fn emit(
+        &self,
+        functions: Functions<'_>,
+        of_threads: ThreadVariables,
+    ) -> Result<Emitted, KernelError> {
         let strsize = self.options.strsize as usize;
         bounded("bytes for each string", strsize, layout::STRING_MOST)?;
         bounded("aggregations", self.aggregations.len(), layout::AGGREGATIONS)?;
@@ -109,13 +128,14 @@ impl Form {
             emitted.literals.push(0);
         }
         bounded("bytes of strings", emitted.literals.len(), layout::LITERALS_MOST)?;
-        let places = Places::of(self, &mut emitted)?;
+        let places = Places::of(self, of_threads, &mut emitted)?;
         let mut code = Code::default();
         let labels: Vec<Label> = self.clauses.iter().map(|_| code.label()).collect();
         let none = code.label();
         // The verifier has a pointer that is passed to a function be checked.
         code.jump(code::JEQ, 1, 0, none);
         code.operate(code::MOV, layout::MACHINE, 1);
+        code.operate(code::MOV, layout::THREAD, 2);
         code.push(code::LOAD_32, 2, layout::MACHINE, layout::CLAUSE, 0);
         dispatch(&mut code, &labels, 0, none);
         for (number, label) in labels.iter().enumerate() {
@@ -165,6 +185,8 @@ enum Place {
     Local(usize),
     /// An integer that all threads share, or such a string.
     Global(usize),
+    /// A word in the row of its thread.
+    Thread(usize),
     /// It has a key.
     Keyed,
 }
@@ -178,13 +200,25 @@ struct Places {
 }
 
 impl Places {
-    fn of(form: &Form, emitted: &mut Emitted) -> Result<Self, KernelError> {
+    fn of(
+        form: &Form,
+        of_threads: ThreadVariables,
+        emitted: &mut Emitted,
+    ) -> Result<Self, KernelError> {
         let mut places = Self::default();
-        let (mut locals, mut globals, mut strings) = (0, 0, 0);
+        let (mut locals, mut globals, mut strings, mut of_thread) = (0, 0, 0, 0);
+        let words = match of_threads {
+            ThreadVariables::InRows => layout::THREAD_WORDS,
+            ThreadVariables::ByKey => 0,
+        };
         for variable in &form.variables {
             let is_string = variable.of == Type::String;
             let place = match variable.scope {
                 _ if variable.keys.is_some() => Place::Keyed,
+                VariableScope::Thread if !is_string && of_thread < words => {
+                    of_thread += 1;
+                    Place::Thread(of_thread - 1)
+                }
                 VariableScope::Thread => Place::Keyed,
                 VariableScope::Clause => {
                     locals += if is_string { 2 } else { 1 };
@@ -207,6 +241,7 @@ impl Places {
         bounded("global strings", strings, layout::GLOBALS)?;
         emitted.global_strings = strings as u32;
         emitted.locals = locals;
+        emitted.thread_words = of_thread;
         Ok(places)
     }
 }

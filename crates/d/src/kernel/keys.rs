@@ -20,6 +20,9 @@ const MACHINE: u8 = layout::MACHINE;
 /// Bytes that a variable takes besides its value and keys, as the evaluator counts them.
 const HEAD: u64 = 64;
 
+/// Bytes that the value of an aggregation takes besides its keys, as the evaluator counts them.
+pub const ROW_BYTES: u64 = 24;
+
 fn local_at(word: usize) -> i16 {
     layout::LOCAL + (word * 8) as i16
 }
@@ -113,8 +116,34 @@ impl Emitter<'_> {
         code.push(code::STORE, MACHINE, 2, layout::KEY, 0);
         let size = self.key(code, words, keys, types, &[])?;
         emitted.largest_variable = emitted.largest_variable.max(size);
+        Ok(self.variable_bytes(number))
+    }
+
+    /// What a variable counts as that comes and goes, in bytes.
+    fn variable_bytes(&self, number: u16) -> u64 {
+        let variable = &self.form.variables[usize::from(number)];
         let value = variable.of.bytes(self.form.options.strsize);
-        Ok(HEAD + u64::from(value) + self.key_bytes(types))
+        let keys = variable.keys.as_deref().unwrap_or_default();
+        HEAD + u64::from(value) + self.key_bytes(keys)
+    }
+
+    /// Loads a variable from the row of its thread. One that had none may have been made since.
+    fn load_of_thread(
+        &self,
+        code: &mut Code,
+        to: Register,
+        word: usize,
+    ) -> Result<(), KernelError> {
+        let (has_none, end) = (code.label(), code.label());
+        code.jump(code::JEQ, layout::THREAD, 0, has_none);
+        code.push(code::LOAD, 0, layout::THREAD, layout::THREAD_WORD + (word * 8) as i16, 0);
+        code.jump(code::JA, 0, 0, end);
+        code.place(has_none);
+        code.number(2, word as i64);
+        self.call(code, "d_load_of_thread")?;
+        code.place(end);
+        self.keep(code, 0, to);
+        Ok(())
     }
 
     pub(super) fn load(
@@ -143,6 +172,7 @@ impl Emitter<'_> {
                     false => self.call(code, "d_load_global"),
                 }
             }
+            Place::Thread(word) => self.load_of_thread(code, to, word),
             Place::Keyed => {
                 self.variable_key(code, number, keys, emitted)?;
                 code.number(2, slot as i64);
@@ -196,6 +226,13 @@ impl Emitter<'_> {
                 code.number(1, at as i64);
                 self.call_bare(code, "d_store_global")
             }
+            Place::Thread(word) => {
+                integer(code, 4);
+                code.operate(code::MOV, 2, layout::THREAD);
+                code.number(3, word as i64);
+                code.number(5, self.variable_bytes(number) as i64);
+                self.call(code, "d_store_of_thread")
+            }
             Place::Keyed => {
                 let bytes = self.variable_key(code, number, keys, emitted)?;
                 match is_string {
@@ -221,8 +258,11 @@ impl Emitter<'_> {
         let size = self.key(code, 1, keys, &aggregation.keys, parts)?;
         emitted.largest_row = emitted.largest_row.max(size);
         super::bounded("steps of a distribution", bins(aggregation.function), 65_000)?;
-        let bytes =
-            self.key_bytes(&aggregation.keys) + 16 + 8 * bins(aggregation.function).max(1) as u64;
+        let bytes = self.key_bytes(&aggregation.keys) + ROW_BYTES - 8
+            + 8 * bins(aggregation.function).max(1) as u64;
+        if !keys.is_empty() {
+            emitted.least_row = Some(emitted.least_row.map_or(bytes, |least| least.min(bytes)));
+        }
         let value = |code: &mut Code, register: u8| match value {
             Some(value) => self.value(code, register, value),
             None => code.number(register, 1),
@@ -233,9 +273,11 @@ impl Emitter<'_> {
             Aggregating::Maximum => aggregating::MAXIMUM,
             Aggregating::Average | Aggregating::StandardDeviation => aggregating::MOMENTS,
             Aggregating::Quantize => {
-                value(code, 1);
-                self.call_bare(code, "d_quantize_bin")?;
-                return self.add_to_bin(code, number, times, bytes);
+                code.number(2, i64::from(number));
+                value(code, 3);
+                self.times(code, 4, times);
+                code.number(5, bytes as i64);
+                return self.call(code, "d_quantize");
             }
             Aggregating::Linear { lower, step, .. } => {
                 value(code, 1);
@@ -275,11 +317,16 @@ impl Emitter<'_> {
         code.operate(code::MOV, 2, 0);
         code.operate_on(code::LSH, 2, 16);
         code.operate_on(code::OR, 2, i32::from(number));
-        match times {
-            Some(times) => self.value(code, 3, times),
-            None => code.number(3, 1),
-        }
+        self.times(code, 3, times);
         code.number(4, bytes as i64);
         self.call(code, "d_add_to_bin")
+    }
+
+    /// How often a value counts.
+    fn times(&self, code: &mut Code, to: u8, times: Option<Register>) {
+        match times {
+            Some(times) => self.value(code, to, times),
+            None => code.number(to, 1),
+        }
     }
 }

@@ -4,10 +4,15 @@
 /// The register that has the machine.
 pub(super) const MACHINE: u8 = 6;
 
+/// The register that has the row of the thread; 0: it has none.
+pub(super) const THREAD: u8 = 7;
+
 /// Slots of a clause; a string takes two.
 pub const SLOTS: usize = 512;
 /// Words of `this->` variables; a string takes two.
 pub const LOCALS: usize = 64;
+/// Integer variables in the row of a thread.
+pub const THREAD_WORDS: usize = 16;
 /// Integer variables that all threads share.
 pub const GLOBALS: usize = 1024;
 /// `strsize` at most.
@@ -51,6 +56,9 @@ pub(super) const LOCAL: i16 = FACTS + 64 * 8;
 pub(super) const SLOT: i16 = LOCAL + LOCALS as i16 * 8 + 24 * 8;
 pub(super) const KEY: i16 = SLOT + SLOTS as i16 * 8;
 pub(super) const EXECNAME: i16 = 29040;
+
+/// Where the variables are in the row of a thread.
+pub(super) const THREAD_WORD: i16 = 32;
 
 /// How a clause ended.
 pub(super) mod outcome {

@@ -169,8 +169,13 @@ impl Emitter<'_> {
         let is_there = code.label();
         code.push(code::LOAD_BYTE, 2, MACHINE, layout::PRESENT + number as i16, 0);
         code.jump(code::JNE, 2, 0, is_there);
-        code.number(2, i64::from(number));
-        self.try_call(code, "d_fact")?;
+        if number == fact::VTIMESTAMP {
+            code.operate(code::MOV, 2, layout::THREAD);
+            self.call(code, "d_vtimestamp")?;
+        } else {
+            code.number(2, i64::from(number));
+            self.try_call(code, "d_fact")?;
+        }
         code.place(is_there);
         Ok(())
     }

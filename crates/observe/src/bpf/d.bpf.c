@@ -137,20 +137,6 @@ struct {
 	__type(value, struct given);
 } given SEC(".maps");
 
-/* The time of a thread off its CPU, since it was first asked after. */
-struct on_cpu {
-	u64 base_ns;
-	u64 off_ns;
-	u64 out_ns;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct on_cpu);
-} on_cpus SEC(".maps");
-
 u64 globals[GLOBALS] SEC(".bss.globals");
 /* Raised by user space when it clears an aggregation: rows of before are counted no more. */
 u16 epochs[AGGREGATIONS] SEC(".bss.epochs");
@@ -165,7 +151,7 @@ u32 held SEC(".bss.held");
 u64 random_state SEC(".data.random") = 0x2545f4914f6cdd1d;
 
 /* The instructions of the clauses: at the end of this file. */
-int clauses(struct machine *m);
+int clauses(struct machine *m, struct thread_row *row);
 
 static __always_inline void count(u64 *counter)
 {
@@ -214,6 +200,7 @@ static __always_inline bool is_meant(struct task_struct *task)
 #include "d_facts.bpf.h"
 #include "d_keys.bpf.h"
 #include "d_variables.bpf.h"
+#include "d_threads.bpf.h"
 #include "d_aggregations.bpf.h"
 #include "d_strings.bpf.h"
 #include "d_functions.bpf.h"
@@ -231,17 +218,17 @@ static __always_inline bool is_meant(struct task_struct *task)
 
 /* Its instructions are put here by user space: the last function, so that it can be of any length.
  */
-__noinline int clauses(struct machine *m)
+__noinline int clauses(struct machine *m, struct thread_row *row)
 {
 	int outcome = 0;
 
-	asm volatile("" : "+r"(outcome) : "r"(m) : "memory");
+	asm volatile("" : "+r"(outcome) : "r"(m), "r"(row) : "memory");
 	return outcome;
 }
 
 FORGET_TASK
 {
-	forget_row(&on_cpus, task);
+	forget_row(&threads, task);
 	forget_row(&ended, task);
 	return 0;
 }

@@ -21,6 +21,7 @@
 #define AGGREGATIONS  1024
 #define PSARGS_MOST   256 /* of the line of a command, its end included */
 #define GIVEN_TEXTS   10
+#define THREAD_WORDS  16   /* integers of a thread in its row */
 #define CALL_NUMBERS  1024 /* of the 32-bit kind from 512 on */
 
 /* Facts by number. Those up to ERRNO are there from the start of a firing, the others on demand. */
@@ -190,6 +191,7 @@ struct machine {
 	u64 token_length;
 	u64 task;     /* that the firing is about */
 	u64 is_other; /* it is not the current one */
+	u64 thread;   /* whose row is in a hash, where it is */
 	char device[40];
 };
 /* As layout.rs of crates/d/src/kernel has them. */
@@ -202,6 +204,17 @@ _Static_assert(__builtin_offsetof(struct machine, slots) == 1352, "slots");
 _Static_assert(__builtin_offsetof(struct machine, key) == 5448, "key");
 _Static_assert(sizeof(struct machine) <= 32768, "the most that the kernel keeps by CPU");
 _Static_assert(sizeof(struct event_head) == 24, "before the records");
+
+/* What is kept of a thread. */
+struct thread_row {
+	/* Of its time off its CPU, since vtimestamp was first asked for. */
+	u64 base_ns;
+	u64 off_ns;
+	u64 out_ns;
+	u64 bytes; /* that its variables take */
+	u64 words[THREAD_WORDS];
+};
+_Static_assert(__builtin_offsetof(struct thread_row, words) == 32, "words");
 
 /* The value of an aggregation's key, or how many a bin of its distribution has. */
 struct row {
@@ -240,6 +253,8 @@ struct d_knobs {
 	u32 variable_words; /* and in those of small variables */
 	u32 locals;	    /* words that are used */
 	u32 most_in_set;    /* clauses of any probe */
+	u32 keeps_threads;  /* clauses need rows of threads */
+	u32 pad;
 	u64 aggsize;
 	u64 dynvarsize;
 	u64 bufsize;

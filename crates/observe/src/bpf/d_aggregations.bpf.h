@@ -172,7 +172,7 @@ __noinline int d_add_to_bin(struct machine *m, u64 how, u64 times, u64 bytes)
 }
 
 /* The bin of quantize(), by the size of a value. */
-__noinline u64 d_quantize_bin(u64 value)
+static __always_inline u64 quantize_bin(u64 value)
 {
 	bool negative = (s64)value < 0;
 	u64 power = 0;
@@ -191,6 +191,19 @@ __noinline u64 d_quantize_bin(u64 value)
 	if (power > 62)
 		power = 62;
 	return negative ? 62 - power : 64 + power;
+}
+
+/* Adds to the bin of a value, of quantize(). */
+__noinline int d_quantize(struct machine *m, u64 aggregation, u64 value, u64 times, u64 bytes)
+{
+	struct row *row;
+
+	if (!m)
+		return 0;
+	row = row_of(m, aggregation & 0xffff, bytes, quantize_bin(value) + 1);
+	if (row)
+		row->word[0] += times;
+	return 0;
 }
 
 /* The bin of lquantize(), of which the last is that of all above. */

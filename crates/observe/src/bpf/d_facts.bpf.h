@@ -19,23 +19,6 @@ struct task_struct___owned {
 
 #pragma clang attribute pop
 
-static const struct on_cpu no_time;
-
-/* Nanoseconds that the current thread has been on a CPU, from some beginning on. */
-static __always_inline u64 vtimestamp_of(struct task_struct *task)
-{
-	struct on_cpu *t = task_row(&on_cpus, task);
-	u64 now = bpf_ktime_get_ns();
-
-	if (!t) {
-		t = made_task_row(&on_cpus, task, &no_time);
-		if (!t)
-			return 0;
-		t->base_ns = now - task->se.sum_exec_runtime;
-	}
-	return now - t->base_ns - t->off_ns;
-}
-
 /* A string of the probe's, by its place in it. */
 static __always_inline void probe_text(struct machine *m, u32 fact, u32 which, u64 offset)
 {
@@ -101,11 +84,11 @@ static __always_inline bool cut(u64 *word, u64 *length)
 static __always_inline void name_of(struct machine *m, struct task_struct *task)
 {
 	struct task_struct *leader = (void *)word_at(&task->group_leader);
+	char *comm = (char *)leader + bpf_core_field_offset(struct task_struct, comm);
 	u64 *name = (u64 *)m->execname, length = 0;
 
-	if (bpf_probe_read_kernel(name, sizeof(m->execname),
-				  (char *)leader + bpf_core_field_offset(struct task_struct, comm)))
-		name[0] = 0;
+	name[0] = word_at(comm);
+	name[1] = word_at(comm + 8);
 	if (cut(&name[0], &length)) {
 		name[1] = 0;
 	} else {
@@ -144,11 +127,6 @@ __noinline int d_fact(struct machine *m, u64 fact)
 		break;
 	case FACT_TIMESTAMP:
 		value = bpf_ktime_get_ns();
-		break;
-	case FACT_VTIMESTAMP:
-		/* Of a thread that comes back, the kernel has it. */
-		value = m->is_other ? BPF_CORE_READ(task, se.sum_exec_runtime)
-				    : vtimestamp_of(bpf_get_current_task_btf());
 		break;
 	case FACT_WALLTIMESTAMP:
 		value = bpf_ktime_get_ns() + knobs.wall_offset_ns;

@@ -2,7 +2,7 @@
 /*
  * Files by name: those of descriptors, that of a block request, and the directories of a process.
  *
- * A path is walked from its last part up, across mounts, and laid into the arena from its end on.
+ * A path is walked from its last part up, across mounts, and laid from its end on.
  */
 #include "path_types.bpf.h"
 
@@ -44,7 +44,6 @@ struct climb {
 	u64 dentry;
 	u64 mount; /* 0: it is not known, and the walk ends at the root of the file system */
 	u64 from;  /* where the path begins that is laid already */
-	u64 place; /* in the arena */
 };
 
 static long climb_on(u32 turn, void *with)
@@ -53,7 +52,7 @@ static long climb_on(u32 turn, void *with)
 	struct climb *c = WORK(struct climb, m);
 	struct dentry *dentry = (void *)c->dentry;
 	struct vfsmount *vfs = (void *)c->mount;
-	u64 length, from, place, up, mount, above;
+	u64 length, from, up, mount, above;
 
 	if (vfs && c->dentry == word_at(&vfs->mnt_root)) {
 		mount = c->mount - bpf_core_field_offset(struct mount, mnt);
@@ -74,13 +73,12 @@ static long climb_on(u32 turn, void *with)
 	barrier_var(length);
 	length &= NAME_MOST;
 	from -= length;
-	place = c->place & (ARENA_MOST - 8);
 	barrier_var(from);
 	from &= STRING_MOST - 1;
-	bpf_probe_read_kernel((char *)m->arena + place + from, length,
+	bpf_probe_read_kernel((char *)m->one + from, length,
 			      (void *)word_at(&dentry->d_name.name));
 	from--;
-	MADE(m, c->place, from) = '/';
+	BYTE(m->one, from) = '/';
 	c->from = from;
 	c->dentry = up;
 	return 0;
@@ -102,11 +100,10 @@ __noinline int d_path(struct machine *m, u64 to, u64 dentry, u64 mount)
 	c->dentry = dentry;
 	c->mount = mount;
 	c->from = PATH_END;
-	c->place = at;
 	bpf_loop(MOST_PARTS, climb_on, &m, 0);
 	if (c->from == PATH_END) {
 		c->from--;
-		MADE(m, at, PATH_END - 1) = '/';
+		BYTE(m->one, PATH_END - 1) = '/';
 	}
 	from = c->from & (STRING_MOST - 1);
 	length = PATH_END - from;
@@ -115,8 +112,7 @@ __noinline int d_path(struct machine *m, u64 to, u64 dentry, u64 mount)
 		length = most;
 	barrier_var(length);
 	length &= STRING_MOST - 1;
-	bpf_probe_read_kernel(m->one, length, (char *)m->arena + at + from);
-	bpf_probe_read_kernel((char *)m->arena + at, length, m->one);
+	bpf_probe_read_kernel((char *)m->arena + at, length, (char *)m->one + from);
 	return keep_text(m, to, at, length);
 }
 

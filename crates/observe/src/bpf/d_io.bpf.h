@@ -143,9 +143,9 @@ static __always_inline void fire_request(u32 number, u64 bio, const struct fligh
 	note_request(m, bio, f, left, error);
 	note_probe(m, number, probe);
 	if (is_whole)
-		run_clauses(m, probe->set);
+		run_clauses(m, thread_row(m, task), probe->set);
 	else
-		d_fire(m, probe->set);
+		d_fire(m, thread_row(m, task), probe->set);
 	leave(level);
 }
 

@@ -46,35 +46,23 @@ static __always_inline void lay_small(struct small_key *key, struct machine *m, 
 		i < words && 8 * i < length ? m->key[i] : 0;
 }
 
-static long clear_word(u32 turn, void *with)
-{
-	struct machine *m = *(struct machine **)with;
-	u64 at = (u64)turn + m->key_length / 8;
-
-	if (at >= LARGE_KEY / 8)
-		return 1;
-	m->key[at] = 0;
-	return 0;
-}
-
-/* Leaves nothing behind the end of a large key. */
-__noinline int d_clear_rest(struct machine *m)
-{
-	if (m)
-		bpf_loop(LARGE_KEY / 8, clear_word, &m, 0);
-	return 0;
-}
+static const u64 zeros[LARGE_KEY / 8];
 
 /* The same of a large one, in a map. */
 static __always_inline void *lay_large(struct machine *m)
 {
 	u32 at = (m->place & 3) * 2;
 	void *key = bpf_map_lookup_elem(&laid, &at);
-	u32 bytes = knobs.large_key;
+	u32 bytes = knobs.large_key, length = m->key_length;
 
 	if (!key || bytes > LARGE_KEY)
 		return NULL;
-	d_clear_rest(m);
-	bpf_probe_read_kernel(key, bytes, m->key);
+	bpf_probe_read_kernel(key, bytes, zeros);
+	if (length > LARGE_KEY)
+		length = LARGE_KEY;
+	barrier_var(length);
+	if (length > LARGE_KEY)
+		return NULL;
+	bpf_probe_read_kernel(key, length, m->key);
 	return key;
 }

@@ -93,7 +93,7 @@ static __always_inline void fire_point(u32 number, const struct about *about)
 	_Pragma("unroll") for (int i = 0; i < 10; i++) m->facts[i] = i < 3 ? about->args[i] : 0;
 	if (about->other)
 		note_other(m, about->other);
-	fire_at(m, number, probe);
+	fire_at(m, subject ? NULL : thread_row(m, task), number, probe);
 	leave(level);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* Firings: which clauses they run, and the programs at the probes. */
 
-static __always_inline int run_clause(struct machine *m, u32 clause)
+static __always_inline int run_clause(struct machine *m, struct thread_row *row, u32 clause)
 {
 	int outcome;
 
@@ -13,7 +13,7 @@ static __always_inline int run_clause(struct machine *m, u32 clause)
 	m->exits = 0;
 	m->token_length = 0;
 	m->event_length = sizeof(struct event_head);
-	outcome = clauses(m);
+	outcome = clauses(m, row);
 	if (outcome == OUTCOME_FAULT || outcome == OUTCOME_FULL)
 		return outcome;
 	if (m->records)
@@ -24,7 +24,7 @@ static __always_inline int run_clause(struct machine *m, u32 clause)
 }
 
 /* Runs the clauses of the ERROR probe, whose firing has facts of its own. */
-__noinline int d_error(struct machine *m, u64 clause, u64 step)
+__noinline int d_error(struct machine *m, struct thread_row *row, u64 clause, u64 step)
 {
 	u64 probe, names, set_at = knobs.error_probe;
 	u32 number, at = set_at;
@@ -66,7 +66,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 	for (u32 i = 0; i < MOST_IN_SET; i++) {
 		if (i >= knobs.most_in_set || i >= set->count)
 			break;
-		if (run_clause(m, set->clauses[i]) == OUTCOME_FAULT)
+		if (run_clause(m, row, set->clauses[i]) == OUTCOME_FAULT)
 			count(&counters.errors_in_error);
 		if (exited)
 			break;
@@ -84,7 +84,7 @@ __noinline int d_error(struct machine *m, u64 clause, u64 step)
 }
 
 /* Runs the clauses of the firing's probe. */
-static __always_inline int run_clauses(struct machine *m, u64 set_number)
+static __always_inline int run_clauses(struct machine *m, struct thread_row *row, u64 set_number)
 {
 	u32 at = set_number;
 	bool was_over = exited;
@@ -98,9 +98,9 @@ static __always_inline int run_clauses(struct machine *m, u64 set_number)
 	for (u32 i = 0; i < MOST_IN_SET; i++) {
 		if (i >= knobs.most_in_set || i >= set->count)
 			break;
-		if (run_clause(m, set->clauses[i]) == OUTCOME_FAULT) {
+		if (run_clause(m, row, set->clauses[i]) == OUTCOME_FAULT) {
 			send_fault(m);
-			d_error(m, m->clause, m->step);
+			d_error(m, row, m->clause, m->step);
 		}
 		/* An exit() lets no further clause of the firing run. */
 		if (exited && !was_over)
@@ -110,9 +110,9 @@ static __always_inline int run_clauses(struct machine *m, u64 set_number)
 }
 
 /* The same, looked at once by the verifier. */
-__noinline int d_fire(struct machine *m, u64 set_number)
+__noinline int d_fire(struct machine *m, struct thread_row *row, u64 set_number)
 {
-	return run_clauses(m, set_number);
+	return run_clauses(m, row, set_number);
 }
 
 static __always_inline u32 *level_of_cpu(void)
@@ -163,6 +163,7 @@ static __always_inline void note_thread(struct machine *m, struct task_struct *t
 		m->facts[FACT_TID] = task->pid;
 	}
 	m->task = (u64)task;
+	m->thread = (u64)task;
 	/* Read again, it is a number. */
 	barrier();
 	/* Threads outside iotomy's namespace have the number 0 all. */
@@ -191,10 +192,11 @@ static __always_inline void note_probe(struct machine *m, u32 number, struct pro
 	m->probe_number = number;
 }
 
-static __always_inline void fire_at(struct machine *m, u32 number, struct probe *probe)
+static __always_inline void fire_at(struct machine *m, struct thread_row *row, u32 number,
+				    struct probe *probe)
 {
 	note_probe(m, number, probe);
-	d_fire(m, probe->set);
+	d_fire(m, row, probe->set);
 }
 
 #define EXECVE 59
@@ -248,7 +250,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		m->facts[5] = regs->r9;
 	}
 	_Pragma("unroll") for (int i = 6; i < 10; i++) m->facts[i] = 0;
-	fire_at(m, number, probe);
+	note_probe(m, number, probe);
+	run_clauses(m, thread_row(m, task), probe->set);
 	leave(level);
 	return 0;
 }
@@ -282,34 +285,9 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	m->facts[0] = ret;
 	m->facts[1] = ret;
 	_Pragma("unroll") for (int i = 2; i < 10; i++) m->facts[i] = 0;
-	fire_at(m, number, probe);
+	note_probe(m, number, probe);
+	run_clauses(m, thread_row(m, task), probe->set);
 	leave(level);
-	return 0;
-}
-
-/* The time that threads are off their CPUs, of those that were asked after. */
-SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
-{
-	struct on_cpu *t;
-	u64 now = 0;
-
-	if (!KERNEL_HAS(TASK_STORAGE) || UNTRUSTED(struct task_struct, prev)->bpf_storage) {
-		t = task_row(&on_cpus, prev);
-		if (t) {
-			now = bpf_ktime_get_ns();
-			t->out_ns = now;
-		}
-	}
-	if (!KERNEL_HAS(TASK_STORAGE) || UNTRUSTED(struct task_struct, next)->bpf_storage) {
-		t = task_row(&on_cpus, next);
-		if (t && t->out_ns) {
-			if (!now)
-				now = bpf_ktime_get_ns();
-			t->off_ns += now - t->out_ns;
-			t->out_ns = 0;
-		}
-	}
 	return 0;
 }
 
@@ -350,9 +328,10 @@ int fire_probe(struct fire_args *args)
 		__builtin_memcpy(m->facts, facts->facts, sizeof(m->facts));
 		_Pragma("unroll") for (u32 i = 0; i < GIVEN_TEXTS; i++)
 			m->facts[FACT_EXECNAME + 2 * i] = (u64)&facts->texts[i];
+		m->thread = facts->facts[FACT_TID];
 		__builtin_memcpy(m->execname, facts->texts[0], sizeof(m->execname));
 	}
-	fire_at(m, number, probe);
+	fire_at(m, thread_row(m, task), number, probe);
 	leave(level);
 	return 0;
 }

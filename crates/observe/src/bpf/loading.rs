@@ -70,7 +70,7 @@ impl Parts {
 const LRU: &str = "LRU hashes";
 
 /// A hash by tasks' addresses takes its place, which has no more rows than this.
-const TASK_STORAGE: &str = "task storage";
+pub(super) const TASK_STORAGE: &str = "task storage";
 const MOST_TASKS: u32 = 65_536;
 
 /// The program that frees the rows of tasks in such a hash.

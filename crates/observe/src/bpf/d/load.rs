@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use iotomy_d::form::{Form, VariableScope};
-use iotomy_d::kernel::{Emitted, KernelError, layout};
+use iotomy_d::kernel::{Emitted, KernelError, ROW_BYTES, ThreadVariables, layout};
 use iotomy_d::machine::Aggregations;
 use iotomy_d::types::Type;
 use iotomy_d::{Probe, Problem};
@@ -16,7 +16,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, OpenMapMut, OpenObject, RingBuffer, R
 use super::super::cgroups;
 use super::super::embedded::{Embedded, Unpacked, embedded};
 use super::super::features::feature;
-use super::super::loading::{FORGETS, Purpose, load};
+use super::super::loading::{FORGETS, Purpose, TASK_STORAGE, load};
 use super::super::object::{map, possible_cpus};
 use super::super::refusal::refusal;
 use super::super::without::{Refused, Without, load_without};
@@ -37,6 +37,9 @@ const PURPOSE: Purpose = Purpose {
     attempt: "load the D program",
     needs: &["ring buffers", "bpf_loop", "programs run by a call", "perf events", "attach cookies"],
 };
+
+/// The program that gives back the room of the variables of ended threads.
+const GIVES_BACK: &str = "give_back";
 
 /// Bytes of `struct set` of `d.h`, and how many clauses one may have.
 const MOST_IN_SET: usize = 62;
@@ -114,6 +117,13 @@ impl<'f> Kernel<'f> {
         without: &Without,
     ) -> Result<Self, Refused> {
         let Compiled { all, unpacked, emitted, sets, machine, cgroups } = compiled;
+        let is_scripted = machine.calls.is_empty();
+        let mut without = without.clone();
+        if is_scripted {
+            // Threads that are given by their numbers have no storage of the kernel's.
+            without.add(feature(TASK_STORAGE), String::new());
+        }
+        let without = &without;
         // What machines count from one on.
         let first = OF_LANGUAGE.len() as u32;
         let moved = |number: u32| if number == 0 { 0 } else { number + first };
@@ -123,7 +133,8 @@ impl<'f> Kernel<'f> {
         let any = |shift: u32| calls.iter().any(|word| word >> shift & 0xffff != 0);
         let points: Vec<u32> = machine.points.iter().map(|number| moved(*number)).collect();
         for (name, is_needed) in [
-            ("sched_switch", emitted.uses_vtimestamp && !calls.is_empty()),
+            (GIVES_BACK, emitted.thread_words > 0 && !is_scripted),
+            ("sched_switch", emitted.uses_vtimestamp && !is_scripted),
             ("sys_exit", any(16)),
             ("sys_enter", any(0)),
         ] {
@@ -147,7 +158,7 @@ impl<'f> Kernel<'f> {
         let mut open = unpacked.open()?;
         let probes_of = probes.len();
         let sizes = Sizes { form, emitted, probes: probes_of, sets, points: &points, cgroups };
-        if without.lacks(feature("task storage")) {
+        if without.lacks(feature(TASK_STORAGE)) {
             attached.push(FORGETS);
         }
         if !cgroups.is_empty() && !without.lacks(feature("tracepoints of control groups")) {
@@ -156,7 +167,6 @@ impl<'f> Kernel<'f> {
         let mut loaded = attached.clone();
         loaded.extend((!profiles.is_empty()).then_some(PROFILE));
         let has_clauses = |number: u32| !sets.all[usize::from(sets.of[number as usize])].is_empty();
-        let is_scripted = machine.calls.is_empty();
         let fires_here =
             is_scripted || !ticks.is_empty() || [BEGIN, END].into_iter().any(has_clauses);
         loaded.extend(fires_here.then_some(FIRE));
@@ -218,11 +228,18 @@ impl Compiled {
         let mut points = POINTS.iter().zip(&machine.points);
         let is_detail =
             !cgroups.is_empty() || points.any(|(point, number)| point.is_detail && *number != 0);
+        let is_locked =
+            |one: &Known| POINTS.iter().any(|point| point.is(&one.probe) && point.is_locked());
+        let of_threads = match all.iter().any(is_locked) {
+            true => ThreadVariables::ByKey,
+            false => ThreadVariables::InRows,
+        };
+        let emitted_into = |object| emitted_into(object, form, of_threads);
         let (unpacked, emitted) = match is_detail {
-            true => emitted_into(&DETAILS, form)?,
-            false => match emitted_into(&OBJECT, form) {
+            true => emitted_into(&DETAILS)?,
+            false => match emitted_into(&OBJECT) {
                 // A function that few programs call.
-                Err(LoadError::Program(KernelError::Lacks(_))) => emitted_into(&DETAILS, form)?,
+                Err(LoadError::Program(KernelError::Lacks(_))) => emitted_into(&DETAILS)?,
                 emitted => emitted?,
             },
         };
@@ -232,11 +249,15 @@ impl Compiled {
 }
 
 /// An object with the program as instructions in it.
-fn emitted_into(object: &Embedded, form: &Form) -> Result<(Unpacked, Emitted), LoadError> {
+fn emitted_into(
+    object: &Embedded,
+    form: &Form,
+    of_threads: ThreadVariables,
+) -> Result<(Unpacked, Emitted), LoadError> {
     let mut unpacked = object.unpack().map_err(LoadError::Refused)?;
     let text = Text::of(&unpacked.bytes);
     let text = text.ok_or(LoadError::Refused("the BPF object has no place for it".to_owned()))?;
-    let emitted = text.with_functions(|functions| form.emit(functions))?;
+    let emitted = text.with_functions(|functions| form.emit(functions, of_threads))?;
     unpacked.bytes = text.with(&emitted.instructions);
     Ok((unpacked, emitted))
 }
@@ -322,10 +343,7 @@ fn prepare(
             is_keyed && (one.of == Type::String) == is_string
         })
     };
-    // A key counts 32 bytes at least, or 24 where it is the only one; of a distribution, each bin has a row.
-    let is_binned = form.aggregations.iter().any(|one| one.function.is_distribution());
-    let keys = form.options.aggsize / if is_binned { 16 } else { 32 };
-    let rows = (keys + form.aggregations.len() as u64).saturating_mul(u64::from(possible_cpus()));
+    let rows = most_rows(form, emitted).saturating_mul(u64::from(possible_cpus()));
     let variables = form.options.dynvarsize / 64;
     let count = |is_there: bool, most: u64| match is_there {
         true => most.clamp(1, 1 << 20) as u32,
@@ -382,6 +400,8 @@ fn prepare(
                     variable / 8,
                     emitted.locals as u32,
                     sets.all.iter().map(Vec::len).max().unwrap_or(0) as u32,
+                    u32::from(emitted.uses_vtimestamp || emitted.thread_words > 0),
+                    0,
                 ];
                 set_knobs(&mut map, form, words, points);
             }
@@ -395,8 +415,21 @@ fn prepare(
     Ok(())
 }
 
+/// How many rows of aggregations a CPU has room for. The kernel's table has a place for each from the start, of which
+/// there are the next power of two.
+fn most_rows(form: &Form, emitted: &Emitted) -> u64 {
+    let aggsize = form.options.aggsize;
+    if form.aggregations.iter().any(|one| one.function.is_distribution()) {
+        // Each bin has a row.
+        return aggsize / 16;
+    }
+    let single = form.aggregations.iter().filter(|one| one.keys.is_empty()).count() as u64;
+    let left = aggsize.saturating_sub(single * ROW_BYTES);
+    single + emitted.least_row.map_or(0, |bytes| left / bytes)
+}
+
 /// `struct d_knobs` of `d.h`.
-fn set_knobs(map: &mut OpenMapMut<'_>, form: &Form, words: [u32; 8], points: &[u32]) {
+fn set_knobs(map: &mut OpenMapMut<'_>, form: &Form, words: [u32; 10], points: &[u32]) {
     let options = &form.options;
     let mut wire = words.map(u32::to_ne_bytes).concat();
     let sizes = [options.aggsize, options.dynvarsize, options.bufsize, wall_offset()];

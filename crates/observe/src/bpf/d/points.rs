@@ -76,6 +76,13 @@ impl Point {
         probe.provider == self.provider && probe.name == self.name
     }
 
+    /// Whether it fires with the scheduler's lock held, where older kernels' storage of tasks allocates nothing, or for a
+    /// thread that is not the current one.
+    pub(super) fn is_locked(&self) -> bool {
+        const LOCKED: [&str; 4] = ["switched", "woken", "waited", "counted_switches"];
+        self.programs.iter().any(|program| LOCKED.contains(program))
+    }
+
     pub(super) fn probe(&self) -> Probe {
         let (provider, name) = (self.provider.to_owned(), self.name.to_owned());
         Probe { provider, name, ..Probe::default() }
