@@ -69,10 +69,10 @@ pub(super) fn find(
     numbers: &[TypeNumber],
 ) -> Result<Option<File>, String> {
     let bytes = fs::read(kernel).map_err(|error| {
-        format!("cannot read the kernel's types, {}: {}", path_text(&kernel), answer(&error))
+        format!("cannot read the kernel's types, {}: {}", path_text(kernel), answer(&error))
     })?;
     let unknown =
-        || format!("cannot read the kernel's types, {}: their format", path_text(&kernel));
+        || format!("cannot read the kernel's types, {}: their format", path_text(kernel));
     let types = Btf::parse(&bytes).ok_or_else(unknown)?;
     let roots = roots.iter().map(|name| essential(name.as_bytes()));
     let mut found: HashMap<&[u8], Vec<(u32, u8)>> = roots.map(|name| (name, Vec::new())).collect();

@@ -65,6 +65,7 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
         connections: vec![],
         lost_connections: 0,
         ring_operations: vec![],
+        slowest: vec![],
         lost_requests: 0,
         calls: vec![read, call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n), openat, futex],
         files: vec![

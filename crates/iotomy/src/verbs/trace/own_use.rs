@@ -74,7 +74,7 @@ mod tests {
         let meter = OwnMeter::start();
         let filled: Vec<u8> = (0..1 << 22).map(|at| (at % 251) as u8).collect();
         let used = meter.read();
-        assert!(filled.iter().any(|byte| *byte == 250));
+        assert!(filled.contains(&250));
         assert!(used.cpu_ns > 0 && used.rss_bytes >= 1 << 22, "{used:?}");
     }
 }
