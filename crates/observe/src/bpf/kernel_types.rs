@@ -71,8 +71,7 @@ pub(super) fn find(
     let bytes = fs::read(kernel).map_err(|error| {
         format!("cannot read the kernel's types, {}: {}", path_text(kernel), answer(&error))
     })?;
-    let unknown =
-        || format!("cannot read the kernel's types, {}: their format", path_text(kernel));
+    let unknown = || format!("cannot read the kernel's types, {}: their format", path_text(kernel));
     let types = Btf::parse(&bytes).ok_or_else(unknown)?;
     let roots = roots.iter().map(|name| essential(name.as_bytes()));
     let mut found: HashMap<&[u8], Vec<(u32, u8)>> = roots.map(|name| (name, Vec::new())).collect();
