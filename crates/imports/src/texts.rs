@@ -1,8 +1,9 @@
-//! Files that are read as UTF-8.
+//! Files that are read as UTF-8, and paths that are printed as it.
 //!
 //! Names of programs, threads, files, mount points and control groups are bytes. A file in which one of them
 //! stands, and that is read as UTF-8, cannot be read at all for one name that is none: so nothing of `/proc`,
-//! `/sys` or a user's is. `iotomy_host::kernel_text` reads it whatever there is.
+//! `/sys` or a user's is. `iotomy_host::kernel_text` reads it whatever there is. For the same reason no path is printed
+//! by `display`, which has one sign for all bytes that are none: `iotomy_record::path_text` writes each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +12,9 @@ use crate::tree::Tree;
 
 /// The function and the method that take nothing but UTF-8.
 const NAME: &str = "read_to_string";
+
+/// The method that prints nothing but UTF-8.
+const PRINTS: &str = "display";
 
 /// Crates that are tools of tests, benches and this workspace, and read what they have written.
 const EXEMPT: [&str; 5] = ["benches", "fault-fs", "imports", "needs", "subject"];
@@ -35,7 +39,17 @@ pub(crate) fn is_checked(crate_name: &str) -> bool {
 
 /// The files of a crate that read UTF-8, by their paths below the workspace.
 pub(crate) fn readers(tree: &Tree, root: &Path) -> BTreeSet<String> {
-    let modules = tree.modules.iter().filter(|module| module.words.contains(NAME));
+    with_word(tree, root, NAME)
+}
+
+/// A line for each file of a crate that prints paths as UTF-8.
+pub(crate) fn printers(tree: &Tree, root: &Path) -> Vec<String> {
+    let line = |file| format!("{file} prints a path as UTF-8 ({PRINTS}); write it by `path_text`");
+    with_word(tree, root, PRINTS).into_iter().map(line).collect()
+}
+
+fn with_word(tree: &Tree, root: &Path, word: &str) -> BTreeSet<String> {
+    let modules = tree.modules.iter().filter(|module| module.words.contains(word));
     let path = |file: &Path| file.strip_prefix(root).unwrap_or(file).display().to_string();
     modules.map(|module| path(&tree.files[module.file])).collect()
 }
@@ -75,6 +89,24 @@ mod tests {
         ] {
             assert_eq!(readers_of(text).len(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn a_path_that_is_displayed_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lib.rs");
+        let printers_of = |text: &str| {
+            fs::write(&file, text).unwrap();
+            printers(&Tree::read(&file).unwrap(), folder.path())
+        };
+        for text in [
+            "fn f() { println!(\"{}\", path.display()) }",
+            "fn f() { paths.iter().map(Path::display) }",
+            "#[derive(Error)] enum E { #[error(\"{}\", .0.display())] One(PathBuf) }",
+        ] {
+            assert_eq!(printers_of(text).len(), 1, "{text}");
+        }
+        assert!(printers_of("fn f() { path_text(path) } // display").is_empty());
     }
 
     #[test]
