@@ -141,19 +141,9 @@ impl<'a> Rounds<'a> {
         let joined = subject.join(" ");
         let words: Vec<&str> = match observer {
             Observer::Bare | Observer::Empty => return subject.to_vec(),
-            Observer::D => vec![
-                self.iotomy,
-                "d",
-                "-q",
-                "-x",
-                "aggsize=64m",
-                "-o",
-                &seen,
-                "-n",
-                question.d,
-                "-c",
-                &joined,
-            ],
+            Observer::D => {
+                vec![self.iotomy, "d", "-q", "-o", &seen, "-n", question.d, "-c", &joined]
+            }
             Observer::Bpftrace => {
                 vec!["bpftrace", "-q", "-o", &seen, "-c", &joined, "-e", question.bpftrace]
             }

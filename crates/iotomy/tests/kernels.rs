@@ -224,14 +224,21 @@ fn d_counts_the_same_or_names_what_it_needs() {
     if !bpf() || !root() {
         return;
     }
-    const PROGRAM: &str =
-        "syscall::write:return /pid == $target/ { @ = count(); } END { printa(\"%@d\\n\", @); }";
+    const PROGRAM: &str = "syscall::write:entry /pid == $target/ { self->bytes = arg2; self->from = vtimestamp; } \
+        syscall::write:return /self->bytes == 512 && vtimestamp >= self->from/ { @ = count(); self->bytes = 0; } \
+        END { printa(\"%@d\\n\", @); }";
     let run = |refused: &str| {
         let command = SUBJECT.join(" ");
         let words = ["d", "-q", "-n", PROGRAM, "-c", &command];
         iotomy(&words).env(REFUSE, refused).output().unwrap()
     };
-    for refused in ["", "map=29:EPERM", "section=perf_event:EPERM", "section=iter/task:EPERM"] {
+    for refused in [
+        "",
+        "map=29:EPERM",
+        "helper=156:EINVAL",
+        "section=perf_event:EPERM",
+        "section=iter/task:EPERM",
+    ] {
         let run = run(refused);
         assert_eq!(String::from_utf8_lossy(&run.stdout), "23\n", "{refused}: {run:?}");
     }

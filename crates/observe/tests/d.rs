@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use iotomy_d::form::Form;
 use iotomy_d::script::{Run, probes, run, run_on};
-use iotomy_d::{Macros, Scope, compile_program};
+use iotomy_d::{Macros, Probe, Scope, compile_program};
 use iotomy_needs::{Need, skip};
 use iotomy_observe::d::{Console, Finished, Kernel, LoadError, Watch};
 use iotomy_record::Exit;
@@ -83,8 +83,13 @@ enum Outcome {
 
 /// Runs a program on both.
 fn compared(form: &Form, source: &str, script: &str) -> Outcome {
+    compared_for(form, source, script, &probes(script).unwrap())
+}
+
+/// The same where it is loaded for these probes.
+fn compared_for(form: &Form, source: &str, script: &str, probes: &[Probe]) -> Outcome {
     let expected = run(form, source, script).unwrap();
-    let mut kernel = match Kernel::load(form, &probes(script).unwrap()) {
+    let mut kernel = match Kernel::load(form, probes) {
         Ok(kernel) => kernel,
         Err(LoadError::Program(error)) => return Outcome::Unsupported(error.to_string()),
         Err(LoadError::Refused(error)) if error.contains("EPERM") => return Outcome::NoBpf(error),
@@ -168,7 +173,9 @@ impl Random {
             0 => self
                 .one(&["0", "1", "2", "7", "0x7fffffff", "63", "0x8000000000000000ull"])
                 .to_owned(),
-            1 => self.one(&["g", "self->t", "this->c", "x[arg1 & 3]", "y[pid, g & 1]"]).to_owned(),
+            1 => self
+                .one(&["g", "self->t", "self->u", "this->c", "x[arg1 & 3]", "y[pid, g & 1]"])
+                .to_owned(),
             2 => format!("arg{}", self.below(4)),
             _ => self.one(&["pid", "errno", "cpu", "uid", "timestamp"]).to_owned(),
         }
@@ -206,7 +213,7 @@ impl Random {
     fn statement(&mut self, at: usize) -> String {
         let value = self.expression(3);
         let key = self.leaf();
-        match self.below(12) {
+        match self.below(13) {
             0 => format!("g = {value};"),
             1 => format!("self->t = {value};"),
             2 => format!("this->c = {value};"),
@@ -217,6 +224,7 @@ impl Random {
             7 => format!("@n{at}[pid, {key}] = min((int64_t)({value}));"),
             8 => format!("@d{at} = stddev((int64_t)({value}) >> 40);"),
             9 => format!("trace({value});"),
+            11 => format!("self->u = {value};"),
             10 => format!("@g{at}[probefunc] = llquantize((int64_t)({value}), 10, 0, 6, 20);"),
             _ => format!("@s{at}[{key}, probename, execname] = sum((int64_t)({value}));"),
         }
@@ -225,7 +233,7 @@ impl Random {
     /// A program, and a script that fires its probes.
     fn program(&mut self) -> (String, String) {
         let mut source = String::from(
-            "int64_t g; int64_t x[int64_t]; self int64_t t; this int64_t c; int64_t y[int64_t, int64_t];\n",
+            "int64_t g; int64_t x[int64_t]; self int64_t t; self uint8_t u; this int64_t c; int64_t y[int64_t, int64_t];\n",
         );
         for at in 0..40 {
             let name = self.one(&["read:entry", "read:return", "write:entry"]);
@@ -273,7 +281,13 @@ fn random_programs_run_in_the_kernel_as_in_the_evaluator() {
             Ok(form) => form,
             Err(problems) => panic!("{}", problems[0].shown_in(&source)),
         };
-        match compared(&form, &source, &script) {
+        let mut all = probes(&script).unwrap();
+        // With a probe of the scheduler, variables of threads are among those with keys.
+        if number % 2 == 1 {
+            let (provider, name) = ("sched".to_owned(), "on-cpu".to_owned());
+            all.push(Probe { provider, name, ..Probe::default() });
+        }
+        match compared_for(&form, &source, &script, &all) {
             Outcome::Same => {}
             Outcome::NoBpf(reason) => return skip(Need::Bpf, &reason),
             Outcome::Different(text) | Outcome::Unsupported(text) => {
@@ -339,6 +353,18 @@ fn calls_of_a_real_command_are_counted_exactly() {
         END { printa(\"%@d\\n\", @entries); printa(\"%d %@d\\n\", @sizes); }\n";
     let Some((text, finished)) = over_commands(source, COMMANDS) else { return };
     assert_eq!(text, "23\n8192 23\n", "{finished:?}");
+    assert!(finished.drops.is_empty() && finished.faults.is_empty(), "{finished:?}");
+}
+
+#[test]
+fn variables_of_ended_threads_leave_their_room_to_others() {
+    // A third of what is asked for at a time, if none were left.
+    let source = "#pragma D option quiet\n#pragma D option dynvarsize=34000\n\
+        syscall::exit_group:entry /progenyof($1)/ { self->ends = 1; @ = count(); }\n\
+        END { printa(\"%@d\\n\", @); }\n";
+    let commands = "i=0; while [ $i -lt 1500 ]; do (:); i=$((i + 1)); done";
+    let Some((text, finished)) = over_commands(source, commands) else { return };
+    assert_eq!(text, "1501\n", "{finished:?}");
     assert!(finished.drops.is_empty() && finished.faults.is_empty(), "{finished:?}");
 }
 

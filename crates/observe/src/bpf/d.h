@@ -216,7 +216,8 @@ struct thread_row {
 };
 _Static_assert(__builtin_offsetof(struct thread_row, words) == 32, "words");
 
-/* The value of an aggregation's key, or how many a bin of its distribution has. */
+/* The value of an aggregation's key, or how many a bin of its distribution has. Maps have as many
+ * words of it as the program's aggregations need. */
 struct row {
 	u64 word[4];
 };
@@ -249,12 +250,12 @@ struct d_knobs {
 	u32 strsize;
 	u32 error_probe;
 	u32 large_key;	    /* bytes of a key in the maps of large ones */
-	u32 row_words;	    /* of a key in the map of small rows */
+	u32 key_words;	    /* of a key in the map of small rows */
 	u32 variable_words; /* and in those of small variables */
 	u32 locals;	    /* words that are used */
 	u32 most_in_set;    /* clauses of any probe */
 	u32 keeps_threads;  /* clauses need rows of threads */
-	u32 pad;
+	u32 row_words;	    /* of the value of any aggregation */
 	u64 aggsize;
 	u64 dynvarsize;
 	u64 bufsize;

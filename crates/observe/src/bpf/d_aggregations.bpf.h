@@ -44,7 +44,7 @@ static __always_inline struct row *small_row(struct machine *m, u64 bytes, u32 b
 	struct small_key key;
 	struct row *row;
 
-	lay_small(&key, m, knobs.row_words);
+	lay_small(&key, m, knobs.key_words);
 	key.word[0] |= (u64)bin << 32;
 	row = bpf_map_lookup_elem(&rows, &key);
 	if (row)
@@ -129,16 +129,22 @@ __noinline int d_aggregate(struct machine *m, u64 how, u64 value, u64 bytes)
 		row->word[0] += value;
 		break;
 	case AGG_MINIMUM:
+		if (knobs.row_words < 2)
+			break;
 		if (!row->word[1] || size < (s64)row->word[0])
 			row->word[0] = value;
 		row->word[1] = 1;
 		break;
 	case AGG_MAXIMUM:
+		if (knobs.row_words < 2)
+			break;
 		if (!row->word[1] || size > (s64)row->word[0])
 			row->word[0] = value;
 		row->word[1] = 1;
 		break;
 	case AGG_MOMENTS:
+		if (knobs.row_words < 4)
+			break;
 		row->word[0]++;
 		row->word[1] += value;
 		if (size < 0)

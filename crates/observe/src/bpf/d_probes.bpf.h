@@ -140,10 +140,12 @@ static __always_inline struct machine *enter(u32 *level)
 	m->literals = (u64)bpf_map_lookup_elem(&literals, &zero);
 	m->arena_length = 0;
 	_Pragma("unroll") for (int i = 0; i < FACTS / 8; i++)((u64 *)m->present)[i] = 0;
+	/* What the verifier knows not to run is removed, but for the look at each knob. */
 	_Pragma("unroll") for (u32 i = 0; i < LOCALS; i++)
 	{
-		if (i < knobs.locals)
-			m->locals[i] = 0;
+		if (i >= knobs.locals)
+			break;
+		m->locals[i] = 0;
 	}
 	return m;
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use iotomy_d::form::{Form, VariableScope};
+use iotomy_d::form::{Aggregating, Form, VariableScope};
 use iotomy_d::kernel::{Emitted, KernelError, ROW_BYTES, ThreadVariables, layout};
 use iotomy_d::machine::Aggregations;
 use iotomy_d::types::Type;
@@ -350,6 +350,7 @@ fn prepare(
         false => 1,
     };
     let aggregates = !form.aggregations.is_empty();
+    let row_words = form.aggregations.iter().map(|one| words(one.function)).max().unwrap_or(1);
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match &*name {
@@ -358,6 +359,7 @@ fn prepare(
             "sets" => map.set_max_entries(sets.all.len() as u32)?,
             "rows" => {
                 map.set_key_size(row)?;
+                map.set_value_size(8 * row_words as u32)?;
                 map.set_max_entries(count(aggregates, rows))?;
             }
             "numbers" => {
@@ -371,6 +373,7 @@ fn prepare(
             }
             "large_rows" => {
                 map.set_key_size(large)?;
+                map.set_value_size(8 * row_words as u32)?;
                 map.set_max_entries(count(aggregates && is_large, rows))?;
             }
             "large_numbers" => {
@@ -401,7 +404,7 @@ fn prepare(
                     emitted.locals as u32,
                     sets.all.iter().map(Vec::len).max().unwrap_or(0) as u32,
                     u32::from(emitted.uses_vtimestamp || emitted.thread_words > 0),
-                    0,
+                    row_words as u32,
                 ];
                 set_knobs(&mut map, form, words, points);
             }
@@ -413,6 +416,15 @@ fn prepare(
         }
     }
     Ok(())
+}
+
+/// Words of the value of an aggregation, as `d_aggregations.bpf.h` has them.
+fn words(function: Aggregating) -> usize {
+    match function {
+        Aggregating::Average | Aggregating::StandardDeviation => 4,
+        Aggregating::Minimum | Aggregating::Maximum => 2,
+        _ => 1,
+    }
 }
 
 /// How many rows of aggregations a CPU has room for. The kernel's table has a place for each from the start, of which
