@@ -7,10 +7,7 @@ use iotomy_stats::{deviate, median, permutation, shift_between};
 
 use crate::facts::{Key, RowFacts, RunFacts};
 use crate::left_out::Compared as Tables;
-use crate::measures::{
-    CALL, CONNECTED_PEER, FILE, FUNCTION, GROUP, Kind, LAYER, Measure, PATH, PEER, PROGRAM,
-    RING_OPERATION, THREAD, TOTALS,
-};
+use crate::measures::Kind;
 
 /// The chance that one of all measures is called different and is not.
 const LEVEL: f64 = 0.05;
@@ -22,32 +19,39 @@ const SEED: u64 = 20_250_101;
 pub(crate) struct Compared {
     pub(crate) judged: bool,
     pub(crate) totals: Vec<Delta>,
-    pub(crate) programs: Vec<DiffRow>,
-    pub(crate) calls: Vec<DiffRow>,
-    pub(crate) ring_operations: Vec<DiffRow>,
-    pub(crate) files: Vec<DiffRow>,
-    pub(crate) peers: Vec<DiffRow>,
-    peer_measures: &'static [Measure],
-    pub(crate) paths: Vec<DiffRow>,
-    pub(crate) groups: Vec<DiffRow>,
-    pub(crate) threads: Vec<DiffRow>,
-    pub(crate) layers: Vec<DiffRow>,
-    pub(crate) functions: Vec<DiffRow>,
+    pub(crate) programs: Table,
+    pub(crate) calls: Table,
+    pub(crate) ring_operations: Table,
+    pub(crate) files: Table,
+    pub(crate) peers: Table,
+    pub(crate) paths: Table,
+    pub(crate) groups: Table,
+    pub(crate) threads: Table,
+    pub(crate) layers: Table,
+    pub(crate) functions: Table,
+}
+
+/// A table of both sides.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) rows: Vec<DiffRow>,
+    /// Of each measure of a row.
+    kinds: Vec<Kind>,
 }
 
 impl Compared {
-    fn tables(&mut self) -> [(&mut Vec<DiffRow>, &'static [Measure]); 10] {
+    fn tables(&mut self) -> [&mut Table; 10] {
         [
-            (&mut self.programs, PROGRAM),
-            (&mut self.calls, &CALL),
-            (&mut self.ring_operations, RING_OPERATION),
-            (&mut self.files, FILE),
-            (&mut self.peers, self.peer_measures),
-            (&mut self.paths, PATH),
-            (&mut self.groups, GROUP),
-            (&mut self.threads, THREAD),
-            (&mut self.layers, LAYER),
-            (&mut self.functions, FUNCTION),
+            &mut self.programs,
+            &mut self.calls,
+            &mut self.ring_operations,
+            &mut self.files,
+            &mut self.peers,
+            &mut self.paths,
+            &mut self.groups,
+            &mut self.threads,
+            &mut self.layers,
+            &mut self.functions,
         ]
     }
 }
@@ -56,55 +60,51 @@ impl Compared {
 /// those in `has`.
 pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts], has: Tables) -> Compared {
     let judged = permutation::can_differ(a.len(), b.len(), LEVEL);
-    let table = |measures, of: Table, is_sampled| {
-        rows(measures, &side(a, of, is_sampled), &side(b, of, is_sampled))
+    let sampled = |of: TableOf| table(&side(a, of, true), &side(b, of, true));
+    let counted = |is_there: bool, of: TableOf| match is_there {
+        true => table(&side(a, of, false), &side(b, of, false)),
+        false => Table::default(),
     };
-    let optional = |is_there: bool, measures, of: Table| match is_there {
-        true => table(measures, of, false),
-        false => Vec::new(),
-    };
-    let peer_measures = if has.connections { CONNECTED_PEER } else { PEER };
     let whole = |runs: &[RunFacts]| -> Vec<Option<RowFacts>> {
         runs.iter().map(|run| Some(run.totals.clone())).collect()
     };
     let mut compared = Compared {
         judged,
-        totals: row(TOTALS, &whole(a), &whole(b), [0.0; 2]).measures,
-        programs: table(PROGRAM, |run| &run.programs, false),
-        calls: table(&CALL, |run| &run.calls, false),
-        ring_operations: optional(has.ring_operations, RING_OPERATION, |run| &run.ring_operations),
-        files: optional(has.files, FILE, |run| &run.files),
-        peers: optional(has.peers, peer_measures, |run| &run.peers),
-        peer_measures,
-        paths: optional(has.paths, PATH, |run| &run.paths),
-        groups: optional(has.groups, GROUP, |run| &run.groups),
-        threads: optional(has.threads, THREAD, |run| &run.threads),
-        layers: table(LAYER, |run| &run.layers, true),
-        functions: table(FUNCTION, |run| &run.functions, true),
+        totals: row(&whole(a), &whole(b), [0.0; 2]).measures,
+        programs: counted(true, |run| &run.programs),
+        calls: counted(true, |run| &run.calls),
+        ring_operations: counted(has.ring_operations, |run| &run.ring_operations),
+        files: counted(has.files, |run| &run.files),
+        peers: counted(has.peers, |run| &run.peers),
+        paths: counted(has.paths, |run| &run.paths),
+        groups: counted(has.groups, |run| &run.groups),
+        threads: counted(has.threads, |run| &run.threads),
+        layers: sampled(|run| &run.layers),
+        functions: sampled(|run| &run.functions),
     };
-    correct_sampling(&mut compared.layers);
-    correct_sampling(&mut compared.functions);
+    correct_sampling(&mut compared.layers.rows);
+    correct_sampling(&mut compared.functions.rows);
     if judged {
         judge(&mut compared, a.len());
     }
     let is_single = a.len() == 1 && b.len() == 1;
-    for (rows, measures) in compared.tables() {
+    for Table { rows, kinds } in compared.tables() {
         for row in rows.iter_mut() {
-            row.verdict = verdict(row, measures, judged);
+            row.verdict = verdict(row, kinds, judged);
             if is_single {
                 forget_runs(&mut row.measures);
             }
         }
         rows.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
     }
-    for row in &mut compared.paths {
+    for row in &mut compared.paths.rows {
         // A path is asked for so seldom that its time differs in any two runs.
         let is_called_alike = row.measure("calls").is_some_and(|calls| calls.delta() == 0.0);
         if row.verdict == DiffVerdict::Differs && is_single && is_called_alike {
             row.verdict = DiffVerdict::TimesDiffer;
         }
     }
-    for row in &mut compared.peers {
+    for row in &mut compared.peers.rows {
         // Its counts are equal; of times there are but those of single connections.
         if row.verdict == DiffVerdict::BelowOverhead {
             row.verdict = DiffVerdict::TimesDiffer;
@@ -146,16 +146,16 @@ fn weight(row: &DiffRow) -> f64 {
     }
 }
 
-type Table = fn(&RunFacts) -> &BTreeMap<Key, RowFacts>;
+type TableOf = fn(&RunFacts) -> &BTreeMap<Key, RowFacts>;
 
 /// A table of each run, and the error of a row that it has not.
 type Side<'a> = [(&'a BTreeMap<Key, RowFacts>, f64)];
 
-fn side(runs: &[RunFacts], of: Table, is_sampled: bool) -> Vec<(&BTreeMap<Key, RowFacts>, f64)> {
+fn side(runs: &[RunFacts], of: TableOf, is_sampled: bool) -> Vec<(&BTreeMap<Key, RowFacts>, f64)> {
     runs.iter().map(|run| (of(run), if is_sampled { run.unseen } else { 0.0 })).collect()
 }
 
-fn rows(measures: &[Measure], a: &Side<'_>, b: &Side<'_>) -> Vec<DiffRow> {
+fn table(a: &Side<'_>, b: &Side<'_>) -> Table {
     let keys: BTreeSet<&Key> = a.iter().chain(b).flat_map(|(rows, _)| rows.keys()).collect();
     let each = keys.into_iter().map(|key| {
         let of = |side: &Side<'_>| -> Vec<Option<RowFacts>> {
@@ -169,19 +169,17 @@ fn rows(measures: &[Measure], a: &Side<'_>, b: &Side<'_>) -> Vec<DiffRow> {
             (false, true) => Some(DiffSideName::B),
             _ => None,
         };
-        let row = row(measures, &in_a, &in_b, [unseen(a), unseen(b)]);
+        let row = row(&in_a, &in_b, [unseen(a), unseen(b)]);
         DiffRow { program, name, of: part_of, only_in, ..row }
     });
-    each.collect()
+    let first = a.iter().chain(b).find_map(|(rows, _)| rows.values().next());
+    let measures = first.into_iter().flat_map(|row| &row.measures);
+    Table { rows: each.collect(), kinds: measures.map(|measure| measure.kind).collect() }
 }
 
-/// The measures of a row; a run without it made none of its calls, in no time.
-fn row(
-    measures: &[Measure],
-    a: &[Option<RowFacts>],
-    b: &[Option<RowFacts>],
-    unseen: [f64; 2],
-) -> DiffRow {
+/// The measures of a row, which a run has at least; a run without it made none of its calls, in no time.
+fn row(a: &[Option<RowFacts>], b: &[Option<RowFacts>], unseen: [f64; 2]) -> DiffRow {
+    let measures = a.iter().chain(b).flatten().next().map_or(&[][..], |row| &row.measures);
     let most = |side: &[Option<RowFacts>], of: fn(&RowFacts) -> f64| {
         side.iter().flatten().map(of).fold(0.0, f64::max)
     };
@@ -198,7 +196,7 @@ fn row(
     let values = |side: &[Option<RowFacts>], at: usize, kind: Kind| -> Vec<Option<f64>> {
         side.iter()
             .map(|row| match row {
-                Some(row) => row.values.get(at).copied().flatten(),
+                Some(row) => row.measures.get(at).and_then(|measure| measure.value),
                 None => (kind != Kind::PerCall).then_some(0.0),
             })
             .collect()
@@ -258,7 +256,7 @@ fn correct_sampling(rows: &mut [DiffRow]) {
 /// Judges every measure that is known of all runs, all of them together.
 fn judge(compared: &mut Compared, first: usize) {
     let mut totals = std::mem::take(&mut compared.totals);
-    let rows = compared.tables().into_iter().flat_map(|(rows, _)| rows);
+    let rows = compared.tables().into_iter().flat_map(|table| &mut table.rows);
     let all: Vec<&mut Delta> = totals
         .iter_mut()
         .chain(rows.flat_map(|row| &mut row.measures))
@@ -276,7 +274,7 @@ fn judge(compared: &mut Compared, first: usize) {
     compared.totals = totals;
 }
 
-fn verdict(row: &DiffRow, measures: &[Measure], judged: bool) -> DiffVerdict {
+fn verdict(row: &DiffRow, kinds: &[Kind], judged: bool) -> DiffVerdict {
     let is_equal = |delta: &Delta| {
         let mut all = delta.runs_a.iter().chain(&delta.runs_b);
         let first = all.next();
@@ -290,8 +288,7 @@ fn verdict(row: &DiffRow, measures: &[Measure], judged: bool) -> DiffVerdict {
         let beyond = row.measures.iter().any(|delta| delta.beyond_noise == Some(true));
         return if beyond { DiffVerdict::BeyondNoise } else { DiffVerdict::WithinNoise };
     }
-    let of_kind =
-        |kind: Kind| row.measures.iter().zip(measures).filter(move |(_, one)| one.kind == kind);
+    let of_kind = |kind: Kind| row.measures.iter().zip(kinds).filter(move |(_, one)| **one == kind);
     let counts_are_equal = errors_are_equal
         && of_kind(Kind::Count).chain(of_kind(Kind::Extent)).all(|(delta, _)| is_equal(delta));
     let is_below = |of: fn(&Delta) -> Option<f64>| {

@@ -2,126 +2,88 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{Connection, FileKind, Trace};
+use iotomy_record::{Connection, FileKind, FileUse, Group, PathUse, Thread, Trace, statistic};
 
-use crate::facts::{Key, Programs, RowFacts};
+use crate::facts::{Key, Programs, RowFacts, scaled};
+use crate::measures::{self, count, extent, per_call};
 use crate::names::{self, Names, Several};
 
-/// The rows of a table, and what each stands for.
-#[derive(Default)]
-struct Rows {
-    rows: BTreeMap<Key, RowFacts>,
+/// The sums of a table by row, and what each stands for.
+struct Rows<S> {
+    sums: BTreeMap<Key, S>,
     several: Several,
 }
 
-impl Rows {
+impl<S: Default> Rows<S> {
+    fn new() -> Self {
+        Self { sums: BTreeMap::new(), several: Several::default() }
+    }
+
     /// The row of a name: `…` stands for what others have in its place.
-    fn row(&mut self, names: &Names, program: String, name: &str, of: String) -> &mut RowFacts {
+    fn row(&mut self, names: &Names, program: String, name: &str, of: String) -> &mut S {
         let (shared, is_several) = names.row(name);
         self.entry((program, shared, of), is_several.then_some(name))
     }
 
-    fn entry(&mut self, key: Key, one_of_several: Option<&str>) -> &mut RowFacts {
+    fn entry(&mut self, key: Key, one_of_several: Option<&str>) -> &mut S {
         if let Some(name) = one_of_several {
             self.several.add(&key, name);
         }
-        self.rows.entry(key).or_default()
+        self.sums.entry(key).or_default()
     }
 
-    fn done(mut self) -> BTreeMap<Key, RowFacts> {
-        for (key, row) in &mut self.rows {
-            row.names = self.several.count(key);
-        }
-        self.rows
-    }
-}
-
-/// Adds sums, each times `scale`.
-fn add<const N: usize>(row: &mut RowFacts, parts: [u64; N], scale: f64) {
-    row.values.resize(N, Some(0.0));
-    for (value, part) in row.values.iter_mut().zip(parts) {
-        *value = Some(value.unwrap_or(0.0) + part as f64 * scale);
+    fn done(self, facts: impl Fn(S) -> RowFacts) -> BTreeMap<Key, RowFacts> {
+        let rows = self.sums.into_iter().map(|(key, sum)| {
+            let names = self.several.count(&key);
+            (key, RowFacts { names, ..facts(sum) })
+        });
+        rows.collect()
     }
 }
 
-/// In the order of [`crate::measures::FILE`].
 pub(crate) fn files(trace: &Trace, scale: f64, names: &Names) -> BTreeMap<Key, RowFacts> {
-    let mut rows = Rows::default();
+    let mut rows = Rows::<FileUse>::new();
     for file in &trace.files {
         let name = names::path(&file.path);
         let row = rows.row(names, String::new(), &name, file.kind.name().to_owned());
-        let parts = [
-            file.read_calls,
-            file.read_bytes,
-            file.write_calls,
-            file.write_bytes,
-            file.map_calls,
-            file.mapped_bytes,
-        ];
-        add(row, parts, scale);
+        statistic::add(row, file);
     }
-    rows.done()
+    rows.done(|sum| {
+        let measures = measures::compared(Some(&sum), scale);
+        RowFacts { measures, ..RowFacts::default() }
+    })
 }
 
-/// What came of the connections with a peer.
+/// The traffic with a peer, and what came of the connections with it.
 #[derive(Default)]
-struct Made {
-    opened: u64,
-    closed: Option<u64>,
-    unfinished: u64,
-    retransmits: u64,
-    timed: u64,
-    connect_ns: u64,
-    rtts: u64,
-    rtt_us: u64,
-    errors: BTreeMap<String, u64>,
+struct Peer {
+    /// Those that were there at all: most of a service's outlast the watch.
+    connections: u64,
+    files: FileUse,
+    made: Connection,
 }
 
-impl Made {
-    fn add(&mut self, one: &Connection) {
-        if let Some(closed) = one.closed {
-            let sum = self.closed.get_or_insert_default();
-            *sum = sum.saturating_add(closed);
+impl Peer {
+    /// What came of connections only where they were counted. One that refuses has no traffic.
+    fn into_row(self, scale: f64, with_connections: bool) -> RowFacts {
+        let mut measures = vec![extent("connections", self.connections as f64)];
+        let files = measures::compared(Some(&self.files), scale).into_iter();
+        // Sockets and pipes are never mapped.
+        measures.extend(files.filter(|measure| !measure.name.starts_with("map")));
+        if !with_connections {
+            return RowFacts { measures, ..RowFacts::default() };
         }
-        let tcp = one.tcp.clone().unwrap_or_default();
-        for (sum, more) in [
-            (&mut self.opened, one.opened),
-            (&mut self.unfinished, one.unfinished),
-            (&mut self.timed, one.timed),
-            (&mut self.connect_ns, one.connect_ns),
-            (&mut self.retransmits, tcp.retransmits),
-            (&mut self.rtts, tcp.rtts),
-            (&mut self.rtt_us, tcp.rtt_us),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        for (name, count) in &one.errors {
-            let sum = self.errors.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*count);
-        }
-    }
-
-    /// The measures that [`crate::measures::CONNECTED_PEER`] has beyond [`crate::measures::PEER`].
-    fn add_to(self, row: &mut RowFacts, scale: f64) {
-        let sum = |count: u64| Some(count as f64 * scale);
-        let mean = |sum: f64, of: u64| (of > 0).then(|| sum / of as f64);
-        // One that refuses has no traffic.
-        row.values.resize(crate::measures::PEER.len(), Some(0.0));
-        row.values.extend([
-            sum(self.opened),
-            self.closed.and_then(sum),
-            sum(self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))),
-            sum(self.unfinished),
-            sum(self.retransmits),
-            mean(self.connect_ns as f64, self.timed),
-            mean(self.rtt_us as f64 * 1e3, self.rtts),
+        measures.extend(measures::compared(Some(&self.made), scale));
+        measures.extend([
+            count("retransmits", self.made.retransmits() as f64 * scale),
+            per_call("connect_mean_ns", self.made.mean_ns()),
+            per_call("rtt_mean_ns", self.made.mean_rtt_us().map(|us| us * 1e3)),
         ]);
-        let errors = self.errors.into_iter();
-        row.error_kinds = errors.map(|(name, count)| (name, count as f64 * scale)).collect();
+        let error_kinds = scaled(&self.made.errors, scale);
+        RowFacts { measures, error_kinds, ..RowFacts::default() }
     }
 }
 
-/// In the order of [`crate::measures::PEER`], or of [`crate::measures::CONNECTED_PEER`] with connections.
 pub(crate) fn peers(
     trace: &Trace,
     scale: f64,
@@ -129,7 +91,7 @@ pub(crate) fn peers(
     programs: &Programs<'_>,
     names: &Names,
 ) -> BTreeMap<Key, RowFacts> {
-    let program = |file: &iotomy_record::FileUse| programs.name(file.pid, &file.exec, file.image);
+    let program = |file: &FileUse| programs.name(file.pid, &file.exec, file.image);
     let mut ends: BTreeMap<&str, [BTreeSet<String>; 2]> = BTreeMap::new();
     for pipe in trace.files.iter().filter(|file| file.kind == FileKind::Pipe) {
         let [writers, readers] = ends.entry(&pipe.path).or_default();
@@ -140,7 +102,7 @@ pub(crate) fn peers(
             readers.insert(program(pipe));
         }
     }
-    let mut rows = Rows::default();
+    let mut rows = Rows::<Peer>::new();
     let mut seen = BTreeSet::new();
     for file in &trace.files {
         let name = match (names.peer(file), file.kind) {
@@ -149,29 +111,14 @@ pub(crate) fn peers(
             _ => continue,
         };
         let row = rows.row(names, String::new(), &name, String::new());
-        let connections = u64::from(seen.insert(&file.path));
-        let traffic = [file.read_calls, file.read_bytes, file.write_calls, file.write_bytes];
-        let [reads, read, writes, written] = traffic;
-        add(row, [0, reads, read, writes, written], scale);
-        // Those that were there at all: most of a service's outlast the watch.
-        if let Some(Some(all)) = row.values.first_mut() {
-            *all += connections as f64;
-        }
+        row.connections += u64::from(seen.insert(&file.path));
+        statistic::add(&mut row.files, file);
     }
-    let mut made: BTreeMap<Key, Made> = BTreeMap::new();
     for one in trace.connections.iter().filter(|_| with_connections) {
         let name = names.peer_of(&one.ends);
-        rows.row(names, String::new(), &name, String::new());
-        let (shared, _) = names.row(&name);
-        made.entry((String::new(), shared, String::new())).or_default().add(one);
+        rows.row(names, String::new(), &name, String::new()).made.merge(one);
     }
-    let mut rows = rows.done();
-    if with_connections {
-        for (key, row) in &mut rows {
-            made.remove(key).unwrap_or_default().add_to(row, scale);
-        }
-    }
-    rows
+    rows.done(|peer| peer.into_row(scale, with_connections))
 }
 
 /// What a pipe is between, by programs: the processes have other ids in every run.
@@ -183,27 +130,27 @@ fn between([writers, readers]: &[BTreeSet<String>; 2]) -> String {
     format!("pipe from {} to {}", text(writers), text(readers))
 }
 
-/// In the order of [`crate::measures::PATH`].
 pub(crate) fn paths(
     trace: &Trace,
     scale: f64,
     cost: f64,
     names: &Names,
 ) -> BTreeMap<Key, RowFacts> {
-    let mut rows = Rows::default();
+    let mut rows = Rows::<PathUse>::new();
     for one in &trace.paths {
         let outcome = one.error.as_deref().unwrap_or("ok");
         let second = if one.second { " (second path)" } else { "" };
         let of = format!("{}{second} {outcome}", one.syscall);
         let name = names::path(one.path.as_deref().unwrap_or("(unreadable)"));
-        let row = rows.row(names, String::new(), &name, of);
-        add(row, [one.calls, one.wall_ns], scale);
-        row.overhead += one.calls as f64 * cost * scale;
+        statistic::add(rows.row(names, String::new(), &name, of), one);
     }
-    rows.done()
+    rows.done(|sum| {
+        let overhead = sum.calls as f64 * cost * scale;
+        let measures = measures::compared(Some(&sum), scale);
+        RowFacts { measures, overhead, ..RowFacts::default() }
+    })
 }
 
-/// In the order of [`crate::measures::GROUP`].
 pub(crate) fn groups(
     trace: &Trace,
     scale: f64,
@@ -211,8 +158,7 @@ pub(crate) fn groups(
     names: &Names,
 ) -> BTreeMap<Key, RowFacts> {
     let Some(groups) = &trace.by else { return BTreeMap::new() };
-    let mut rows = Rows::default();
-    let mut longest: BTreeMap<Key, u64> = BTreeMap::new();
+    let mut rows = Rows::<Group>::new();
     for group in &groups.rows {
         let values: Vec<(String, bool)> =
             groups.by.iter().zip(&group.key).map(|(by, key)| names.value(by, key)).collect();
@@ -220,23 +166,18 @@ pub(crate) fn groups(
         let key = (String::new(), text, String::new());
         let is_several = values.iter().any(|(_, is_several)| *is_several);
         let own = format!("{:?}", group.key);
-        let row = rows.entry(key.clone(), is_several.then_some(&own));
-        add(row, [group.calls, group.errors, group.bytes, group.wall_ns], scale);
-        row.overhead += group.calls as f64 * cost * scale;
-        let longest = longest.entry(key).or_default();
-        *longest = (*longest).max(group.max_ns);
+        statistic::add(rows.entry(key, is_several.then_some(&own)), group);
     }
-    let mut rows = rows.done();
-    for (key, row) in &mut rows {
-        let of = |at: usize| row.values.get(at).copied().flatten().unwrap_or(0.0);
-        let (calls, wall) = (of(0), of(3));
-        row.values.push((calls > 0.0).then(|| wall / calls));
-        row.values.push(longest.get(key).map(|max| *max as f64));
-    }
-    rows
+    rows.done(|sum| {
+        let mut measures = measures::compared(Some(&sum), scale);
+        let mean = (sum.calls > 0).then(|| sum.wall_ns as f64 / sum.calls as f64);
+        measures.push(per_call("mean_ns", mean));
+        measures.push(per_call("wall_max_ns", sum.max_ns as f64));
+        let overhead = sum.calls as f64 * cost * scale;
+        RowFacts { measures, overhead, ..RowFacts::default() }
+    })
 }
 
-/// In the order of [`crate::measures::THREAD`].
 pub(crate) fn threads(
     trace: &Trace,
     scale: f64,
@@ -244,7 +185,7 @@ pub(crate) fn threads(
     programs: &Programs<'_>,
     names: &Names,
 ) -> BTreeMap<Key, RowFacts> {
-    let mut rows = Rows::default();
+    let mut rows = Rows::<(u64, Thread)>::new();
     for thread in &trace.threads {
         let program = programs.name(thread.pid, &thread.exec, thread.image);
         let name = match (thread.name.as_str(), thread.count()) {
@@ -253,23 +194,14 @@ pub(crate) fn threads(
             ("", _) => "(other names)",
             (name, _) => name,
         };
-        let row = rows.row(names, program, name, String::new());
-        let sums = [
-            (Some(thread.count().into()), 1.0),
-            (Some(thread.calls), scale),
-            (Some(thread.errors), scale),
-            (Some(thread.on_cpu_ns), scale),
-            (thread.user_ns, scale),
-            (thread.blocked_ns, scale),
-            (thread.runnable_ns, scale),
-            (Some(thread.voluntary_switches), scale),
-            (Some(thread.involuntary_switches), scale),
-        ];
-        row.values.resize(sums.len(), Some(0.0));
-        for (value, (part, scale)) in row.values.iter_mut().zip(sums) {
-            *value = value.zip(part).map(|(value, part): (f64, u64)| value + part as f64 * scale);
-        }
-        row.overhead += thread.calls as f64 * cost * scale;
+        let (threads, sum) = rows.row(names, program, name, String::new());
+        *threads += u64::from(thread.count());
+        statistic::add(sum, thread);
     }
-    rows.done()
+    rows.done(|(threads, sum)| {
+        let mut measures = vec![extent("threads", threads as f64)];
+        measures.extend(measures::compared(Some(&sum), scale));
+        let overhead = sum.calls as f64 * cost * scale;
+        RowFacts { measures, overhead, ..RowFacts::default() }
+    })
 }

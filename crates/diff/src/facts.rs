@@ -3,21 +3,22 @@
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-use iotomy_record::statistic::Statistics;
-use iotomy_record::{Call, Process, Times, Trace};
+use iotomy_record::{Call, LedgerRow, Process, Times, Trace, statistic};
 
 use crate::details;
 use crate::left_out::Compared as Tables;
+use crate::measures::{self, Kind, Measure, count, extent, per_call, time};
 use crate::names::Names;
 use crate::ring_operations;
 
 /// A row: program, name, what it is part of.
 pub(crate) type Key = (String, String, String);
 
-/// The figures of a row, in the order of its measures.
+/// The figures of a row.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowFacts {
-    pub(crate) values: Vec<Option<f64>>,
+    /// The same measures in each row of a table.
+    pub(crate) measures: Vec<Measure>,
     pub(crate) error_kinds: BTreeMap<String, f64>,
     /// How many names it stands for, where it stands for several.
     pub(crate) names: Option<u64>,
@@ -106,50 +107,51 @@ impl<'t> Programs<'t> {
     }
 }
 
-/// The facts of a call of a program, summed over its images, in the order of [`crate::measures::CALL`].
+/// The facts of a call of a program, summed over its images.
 fn of_call(sum: Call, scale: f64, cost: f64) -> RowFacts {
-    let at = |times: &Times, share: f64| (!times.is_empty()).then(|| times.quantile(share) as f64);
-    let max = |times: &Times| (!times.is_empty()).then_some(times.max_ns as f64);
     let none = Times::default();
     let ended = sum.ended();
     let of_ended = |value: f64| (ended.calls > 0).then_some(value);
+    let mut measures = measures::compared(Some(&sum), scale);
+    let at = |times: &Times, share: f64| (!times.is_empty()).then(|| times.quantile(share) as f64);
+    let max = |times: &Times| (!times.is_empty()).then_some(times.max_ns as f64);
     let (wall, blocked) = (&sum.wall_times, &sum.blocked_times);
     let on_cpu = sum.on_cpu_times().unwrap_or(&none);
-    let mut values: Vec<Option<f64>> = Call::shown()
-        .map(|(statistic, _)| (statistic.field.number)(&sum).map(|number| number as f64 * scale))
-        .collect();
-    values.extend([
-        of_ended(ended.wall_ns as f64 / ended.calls.max(1) as f64),
-        at(wall, 0.5),
-        at(wall, 0.99),
-        at(wall, 0.999),
-        of_ended(ended.max_ns as f64),
-        at(on_cpu, 0.5),
-        at(on_cpu, 0.99),
-        at(on_cpu, 0.999),
-        max(on_cpu),
-        at(blocked, 0.5),
-        at(blocked, 0.99),
-        at(blocked, 0.999),
-        max(blocked),
+    measures.extend([
+        per_call("mean_ns", of_ended(ended.wall_ns as f64 / ended.calls.max(1) as f64)),
+        per_call("wall_p50_ns", at(wall, 0.5)),
+        per_call("wall_p99_ns", at(wall, 0.99)),
+        per_call("wall_p999_ns", at(wall, 0.999)),
+        per_call("wall_max_ns", of_ended(ended.max_ns as f64)),
+        per_call("on_cpu_p50_ns", at(on_cpu, 0.5)),
+        per_call("on_cpu_p99_ns", at(on_cpu, 0.99)),
+        per_call("on_cpu_p999_ns", at(on_cpu, 0.999)),
+        per_call("on_cpu_max_ns", max(on_cpu)),
+        per_call("blocked_p50_ns", at(blocked, 0.5)),
+        per_call("blocked_p99_ns", at(blocked, 0.99)),
+        per_call("blocked_p999_ns", at(blocked, 0.999)),
+        per_call("blocked_max_ns", max(blocked)),
     ]);
-    let kinds = sum.error_kinds.iter();
     RowFacts {
-        values,
-        error_kinds: kinds.map(|(kind, n)| (kind.clone(), *n as f64 * scale)).collect(),
+        measures,
+        error_kinds: scaled(&sum.error_kinds, scale),
         overhead: sum.calls.saturating_add(sum.in_flight) as f64 * cost * scale,
         ..RowFacts::default()
     }
 }
 
+/// Errors by name.
+pub(crate) fn scaled(kinds: &BTreeMap<String, u64>, scale: f64) -> BTreeMap<String, f64> {
+    kinds.iter().map(|(kind, n)| (kind.clone(), *n as f64 * scale)).collect()
+}
+
 /// A program, summed over its images.
 #[derive(Default)]
-struct ProgramFacts {
-    processes: u64,
-    ledger: Option<[u64; 5]>,
+struct Program {
+    instances: u64,
+    processes: Process,
+    ledger: Option<LedgerRow>,
     calls: u64,
-    minor_faults: u64,
-    major_faults: u64,
 }
 
 impl RunFacts {
@@ -165,7 +167,7 @@ impl RunFacts {
         let [_, cost] = trace.observer.cost_range_ns();
         let programs = Programs::new(trace, renamed);
         let mut calls: BTreeMap<Key, Call> = BTreeMap::new();
-        let mut by_program: BTreeMap<Key, ProgramFacts> = BTreeMap::new();
+        let mut by_program: BTreeMap<Key, Program> = BTreeMap::new();
         let key = |program: String| (program, String::new(), String::new());
         for call in &trace.calls {
             let program = programs.name(call.pid, &call.exec, call.image);
@@ -178,17 +180,13 @@ impl RunFacts {
         }
         for process in &trace.processes {
             let sum = by_program.entry(key(programs.name_of(process))).or_default();
-            sum.processes += u64::from(process.count());
-            sum.minor_faults = sum.minor_faults.saturating_add(process.minor_faults);
-            sum.major_faults = sum.major_faults.saturating_add(process.major_faults);
+            sum.instances += u64::from(process.count());
+            statistic::add(&mut sum.processes, process);
         }
         for row in &trace.ledger {
             let sum =
                 by_program.entry(key(programs.name(row.pid, &row.exec, row.image))).or_default();
-            let parts =
-                [row.thread_ns, row.user_ns, row.calls_on_cpu_ns, row.blocked_ns, row.runnable_ns];
-            let all = sum.ledger.get_or_insert_default();
-            all.iter_mut().zip(parts).for_each(|(sum, part)| *sum = sum.saturating_add(part));
+            statistic::add(sum.ledger.get_or_insert_default(), row);
         }
         Self {
             totals: totals(trace, per_second, scale, cost),
@@ -213,61 +211,39 @@ pub(crate) fn scale(trace: &Trace, per_second: bool) -> f64 {
     if per_second { 1e9 / trace.wall_ns.max(1) as f64 } else { 1.0 }
 }
 
-impl ProgramFacts {
-    /// In the order of [`crate::measures::PROGRAM`].
+impl Program {
     fn into_row(self, scale: f64, cost: f64) -> RowFacts {
-        let time = |at: usize| self.ledger.map(|parts| parts[at] as f64 * scale);
-        let sum = |value: u64| Some(value as f64 * scale);
-        RowFacts {
-            values: vec![
-                Some(self.processes as f64),
-                time(0),
-                time(1),
-                time(2),
-                time(3),
-                time(4),
-                sum(self.calls),
-                sum(self.minor_faults),
-                sum(self.major_faults),
-            ],
-            overhead: self.calls as f64 * cost * scale,
-            ..RowFacts::default()
-        }
+        let mut measures = vec![extent("processes", self.instances as f64)];
+        measures.extend(measures::compared(self.ledger.as_ref(), scale));
+        measures.push(count("calls", self.calls as f64 * scale));
+        measures.extend(measures::compared(Some(&self.processes), scale));
+        let overhead = self.calls as f64 * cost * scale;
+        RowFacts { measures, overhead, ..RowFacts::default() }
     }
 }
 
-/// In the order of [`crate::measures::TOTALS`].
+/// Of whole runs of a command. Of a watch, the wall time is the watch's length.
 fn totals(trace: &Trace, per_second: bool, scale: f64, cost: f64) -> RowFacts {
-    let calls = |of: fn(&Call) -> u64| trace.calls.iter().map(|call| of(call) as f64).sum::<f64>();
-    let processes = |of: fn(&Process) -> u64| {
-        trace.processes.iter().map(|process| of(process) as f64).sum::<f64>()
-    };
-    let ledger = |of: fn(&iotomy_record::LedgerRow) -> u64| {
-        let sum = trace.ledger.iter().map(|row| of(row) as f64).sum::<f64>();
-        (!trace.ledger.is_empty()).then_some(sum * scale)
-    };
-    let storage = trace.processes.iter().any(|process| process.storage_read_bytes.is_some());
-    let entered = calls(|call| call.calls.saturating_add(call.in_flight));
-    let max_rss = trace.processes.iter().map(|process| process.max_rss_bytes).max();
-    RowFacts {
-        values: vec![
-            (!per_second).then_some(trace.wall_ns as f64),
-            Some(processes(|process| process.user_ns.saturating_add(process.system_ns)) * scale),
-            ledger(|row| row.user_ns),
-            ledger(|row| row.calls_on_cpu_ns),
-            ledger(|row| row.blocked_ns),
-            ledger(|row| row.runnable_ns),
-            Some(calls(|call| call.calls) * scale),
-            Some(calls(|call| call.errors) * scale),
-            Some(calls(|call| call.bytes) * scale),
-            Some(processes(|process| process.minor_faults) * scale),
-            Some(processes(|process| process.major_faults) * scale),
-            storage.then(|| processes(|one| one.storage_read_bytes.unwrap_or(0)) * scale),
-            max_rss.map(|bytes| bytes as f64),
-            Some(trace.process_count() as f64),
-            Some(trace.thread_count() as f64),
-        ],
-        overhead: entered * cost * scale,
-        ..RowFacts::default()
-    }
+    let processes: Process = statistic::total(&trace.processes);
+    let ledger: Option<LedgerRow> =
+        (!trace.ledger.is_empty()).then(|| statistic::total(&trace.ledger));
+    let mut calls = Call::default();
+    trace.calls.iter().for_each(|call| statistic::add_numbers(&mut calls, call));
+    let cpu = processes.user_ns.saturating_add(processes.system_ns) as f64 * scale;
+    let max_rss = (!trace.processes.is_empty()).then_some(processes.max_rss_bytes as f64);
+    let mut measures =
+        vec![time("wall_ns", (!per_second).then_some(trace.wall_ns as f64)), time("cpu_ns", cpu)];
+    measures.extend(measures::compared(ledger.as_ref(), scale));
+    // Of threads side by side, and of calls, whose times are in the ledger.
+    measures.retain(|measure| measure.name != "thread_ns");
+    let of_calls = measures::compared(Some(&calls), scale);
+    measures.extend(of_calls.into_iter().filter(|measure| measure.kind == Kind::Count));
+    measures.extend(measures::compared(Some(&processes), scale));
+    measures.extend([
+        extent("max_rss_bytes", max_rss),
+        extent("processes", trace.process_count() as f64),
+        extent("threads", trace.thread_count() as f64),
+    ]);
+    let entered = calls.calls.saturating_add(calls.in_flight);
+    RowFacts { measures, overhead: entered as f64 * cost * scale, ..RowFacts::default() }
 }

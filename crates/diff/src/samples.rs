@@ -3,6 +3,7 @@
 use iotomy_record::{Anatomy, StackKind};
 
 use crate::facts::{RowFacts, RunFacts, scale};
+use crate::measures::time;
 
 /// The call of time outside calls.
 const OUTSIDE: &str = "outside calls";
@@ -13,8 +14,7 @@ const WIDE: f64 = 1.96;
 /// So many samples at most, 95 times in 100, where none was seen.
 const NONE_SEEN: f64 = 3.0;
 
-/// Adds the layers and functions of an anatomy, in the orders of [`crate::measures::LAYER`] and
-/// [`crate::measures::FUNCTION`].
+/// Adds the layers and functions of an anatomy.
 pub(crate) fn add(facts: &mut RunFacts, anatomy: &Anatomy, per_second: bool) {
     let scale = scale(&anatomy.trace, per_second);
     let (mut sampled_ns, mut samples) = (0.0, 0.0);
@@ -22,10 +22,12 @@ pub(crate) fn add(facts: &mut RunFacts, anatomy: &Anatomy, per_second: bool) {
         for layer in &call.layers {
             let of = call.syscall.as_deref().unwrap_or(OUTSIDE).to_owned();
             let row = facts.layers.entry((String::new(), layer.layer.clone(), of)).or_default();
-            row.values.resize(2, Some(0.0));
-            for (value, ns) in row.values.iter_mut().zip([layer.on_cpu_ns, layer.blocked_ns]) {
-                *value = Some(value.unwrap_or(0.0) + ns as f64 * scale);
-            }
+            let parts =
+                [("on_cpu_ns", layer.on_cpu_ns), ("blocked_ns", layer.blocked_ns)].into_iter();
+            let sum = |at: usize| row.measures.get(at).and_then(|one| one.value).unwrap_or(0.0);
+            let summed =
+                parts.enumerate().map(|(at, (name, ns))| time(name, sum(at) + ns as f64 * scale));
+            row.measures = summed.collect();
             // Errors of independent samples.
             row.sampling_error = row.sampling_error.hypot(layer.error_ns as f64 * scale);
             sampled_ns += layer.on_cpu_ns as f64 * scale;
@@ -43,7 +45,14 @@ pub(crate) fn add(facts: &mut RunFacts, anatomy: &Anatomy, per_second: bool) {
         .into_iter()
         .map(|(key, (ns, samples))| {
             let sampling_error = WIDE * ns / samples.max(1.0).sqrt();
-            (key, RowFacts { values: vec![Some(ns)], sampling_error, ..RowFacts::default() })
+            (
+                key,
+                RowFacts {
+                    measures: vec![time("on_cpu_ns", ns)],
+                    sampling_error,
+                    ..RowFacts::default()
+                },
+            )
         })
         .collect();
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
-use iotomy_record::{Group, Groups, Key};
+use iotomy_record::{Group, Groups, Key, statistic};
 
 use crate::filter::{CallFacts, VARIABLES, fact};
 use crate::naming::{error_name, plain_name};
@@ -125,7 +125,7 @@ impl GroupBook {
         if self.rows.len() >= room as usize && !self.rows.contains_key(&key) {
             return self.lose(calls.calls);
         }
-        self.rows.entry(key).or_default().add(calls);
+        statistic::add(self.rows.entry(key).or_default(), calls);
     }
 
     pub(crate) fn lose(&mut self, calls: u64) {

@@ -103,14 +103,7 @@ pub fn trace() -> impl Strategy<Value = Trace> {
 
 fn groups() -> impl Strategy<Value = Groups> {
     let key = prop_oneof![any::<i64>().prop_map(Key::Number), text().prop_map(Key::Text)];
-    let row = (vec(key, 0..3), [(); 5].map(|()| number())).prop_map(|(key, n)| Group {
-        key,
-        calls: n[0],
-        errors: n[1],
-        bytes: n[2],
-        wall_ns: n[3],
-        max_ns: n[4],
-    });
+    let row = (vec(key, 0..3), statistics()).prop_map(|(key, row)| Group { key, ..row });
     (vec(text(), 0..3), vec(row, 0..5), number()).prop_map(|(by, rows, lost_calls)| Groups {
         by,
         rows,
@@ -270,38 +263,23 @@ fn process() -> impl Strategy<Value = Process> {
     let few = || prop_oneof![3 => Just(0u32), 2 => 0u32..9, 1 => any::<u32>()];
     let names = [(); 2].map(|()| prop_oneof![3 => Just(String::new()), 1 => text()]);
     let put_together = (names, few(), few(), any::<bool>());
-    let numbers = ([(); 7].map(|()| number()), option::of(number()));
-    (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), numbers, put_together).prop_map(
-        |(
-            (pid, exec),
-            ppid,
-            argv,
-            threads,
-            (n, storage),
-            (names, instances, continued, before_exec),
-        )| {
-            let [called, binary] = names;
+    (image(), any::<u32>(), vec(text(), 0..3), statistics(), any::<bool>(), put_together).prop_map(
+        |((pid, exec), ppid, argv, row, has_storage, parts): (_, _, _, Process, _, _)| {
+            let ([called, binary], instances, continued, before_exec) = parts;
             Process {
                 pid,
                 ppid,
                 exec,
                 called,
                 binary,
-                image: (n[6] % 3) as u32,
+                image: (row.max_rss_bytes % 3) as u32,
                 instances,
                 continued,
                 before_exec,
                 argv,
                 argv_words: if continued > 4 { continued } else { 0 },
-                threads,
-                user_ns: n[0],
-                system_ns: n[1],
-                minor_faults: n[2],
-                major_faults: n[3],
-                voluntary_switches: n[4],
-                involuntary_switches: n[5],
-                max_rss_bytes: n[6],
-                storage_read_bytes: storage,
+                storage_read_bytes: row.storage_read_bytes.filter(|_| has_storage),
+                ..row
             }
         },
     )
@@ -377,46 +355,34 @@ fn file_use() -> impl Strategy<Value = FileUse> {
     use FileKind::*;
     let kind = select(vec![File, Directory, Pipe, Socket, Char, Block, Eventfd, Anon, Other]);
     let known = [(); 4].map(|()| option::of(number()));
-    let parts =
-        ([(); 6].map(|()| number()), known, option::of(text()), option::of(connections::socket()));
-    (image(), kind, text(), parts).prop_map(|((pid, exec), kind, path, (n, known, on, socket))| {
-        FileUse {
-            pid,
-            exec,
-            image: (n[5] % 3) as u32,
-            kind,
-            path,
-            read_calls: n[0],
-            read_bytes: n[1],
-            write_calls: n[2],
-            write_bytes: n[3],
-            map_calls: n[4],
-            mapped_bytes: n[5],
-            file_system: on,
-            size_bytes: known[0],
-            allocated_bytes: known[1],
-            cached_bytes: known[2],
-            dirty_bytes: known[3],
-            socket,
-        }
-    })
+    let parts = (known, option::of(text()), option::of(connections::socket()));
+    (image(), kind, text(), statistics(), parts).prop_map(
+        |((pid, exec), kind, path, row, (known, file_system, socket)): (_, _, _, FileUse, _)| {
+            FileUse {
+                pid,
+                exec,
+                image: (row.mapped_bytes % 3) as u32,
+                kind,
+                path,
+                file_system,
+                size_bytes: known[0],
+                allocated_bytes: known[1],
+                cached_bytes: known[2],
+                dirty_bytes: known[3],
+                socket,
+                ..row
+            }
+        },
+    )
 }
 
 fn path_use() -> impl Strategy<Value = PathUse> {
     let syscall = prop_oneof![4 => "openat|newfstatat|execve", 1 => text()];
     let error = option::of(prop_oneof![3 => "ENOENT|EACCES", 1 => text()]);
-    let numbers = [(); 2].map(|()| number());
-    (image(), syscall, error, option::of(text()), numbers, any::<bool>()).prop_map(
-        |((pid, exec), syscall, error, path, n, second)| PathUse {
-            pid,
-            exec,
-            image: (n[1] % 3) as u32,
-            syscall,
-            second,
-            error,
-            path,
-            calls: n[0],
-            wall_ns: n[1],
+    (image(), syscall, error, option::of(text()), statistics(), any::<bool>()).prop_map(
+        |((pid, exec), syscall, error, path, row, second): (_, _, _, _, PathUse, _)| {
+            let image = (row.wall_ns % 3) as u32;
+            PathUse { pid, exec, image, syscall, second, error, path, ..row }
         },
     )
 }
@@ -468,47 +434,36 @@ fn ended_by() -> impl Strategy<Value = EndedBy> {
 
 fn ledger_row() -> impl Strategy<Value = LedgerRow> {
     let residual = prop_oneof![-1_000i64..1_000, any::<i64>(), Just(i64::MIN)];
-    (image(), [(); 5].map(|()| number()), residual).prop_map(|((pid, exec), n, residual_ns)| {
-        LedgerRow {
+    (image(), statistics(), residual).prop_map(
+        |((pid, exec), row, residual_ns): (_, LedgerRow, _)| LedgerRow {
             pid,
             exec,
-            image: (n[4] % 3) as u32,
-            thread_ns: n[0],
-            user_ns: n[1],
-            calls_on_cpu_ns: n[2],
-            blocked_ns: n[3],
-            fault_ns: (n[4] % 2 == 0).then_some(n[3] / 2),
-            stopped_ns: n[3] / 3,
-            worker_ns: n[3] / 4,
-            runnable_ns: n[4],
+            image: (row.runnable_ns % 3) as u32,
+            fault_ns: row.fault_ns.filter(|ns| ns % 2 == 0),
             residual_ns,
-        }
-    })
+            ..row
+        },
+    )
 }
 
 fn thread() -> impl Strategy<Value = Thread> {
     let texts = (text(), prop_oneof![3 => "read|futex|", 1 => text()]);
-    let known = [(); 3].map(|()| option::of(number()));
     let few = prop_oneof![3 => Just(0u32), 2 => 0u32..9, 1 => any::<u32>()];
-    (image(), texts, [(); 7].map(|()| number()), known, few).prop_map(
-        |((pid, exec), (name, longest_call), n, known, instances)| Thread {
+    (image(), texts, statistics(), any::<[bool; 3]>(), few).prop_map(
+        |((pid, exec), (name, longest_call), row, known, instances): (_, _, Thread, _, _)| Thread {
             pid,
             exec,
-            image: (n[6] % 3) as u32,
-            tid: pid.saturating_add((n[5] % 3) as u32),
+            image: (row.calls % 3) as u32,
+            tid: pid.saturating_add((row.errors % 3) as u32),
             name,
             instances,
-            calls: n[0],
-            errors: n[1],
-            thread_ns: known[0],
-            on_cpu_ns: n[2],
-            user_ns: known[2],
-            blocked_ns: known[1],
-            runnable_ns: known[2],
-            voluntary_switches: n[3],
-            involuntary_switches: n[4],
+            thread_ns: row.thread_ns.filter(|_| known[0]),
+            user_ns: row.user_ns.filter(|_| known[2]),
+            blocked_ns: row.blocked_ns.filter(|_| known[1]),
+            runnable_ns: row.runnable_ns.filter(|_| known[2]),
             longest_call,
-            longest_ns: n[5],
+            longest_ns: row.on_cpu_ns / 2,
+            ..row
         },
     )
 }

@@ -33,19 +33,19 @@ statistics! {
         #[serde(flatten)]
         pub ends: Socket,
         /// Connections that were made during the watch.
-        pub opened: u64 => sum(Count),
+        pub opened: u64 => sum(Count).column("opened", 10).live(10, 6).in_all(12, 6).blank(),
         /// Connections that were open when a counted call first moved bytes through them.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub before: u64 => sum(Count),
         /// Of both, those that TCP ended during the watch; absent of other protocols.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub closed: Option<u64> => sum(Count),
+        pub closed: Option<u64> => sum(Count).compared(),
         /// Connects that had neither succeeded nor failed when their socket was closed or the watch ended.
         #[serde(default, skip_serializing_if = "is_zero")]
-        pub unfinished: u64 => sum(Count),
+        pub unfinished: u64 => sum(Count).compared(),
         /// Failed connects or accepts by the name of the error.
         #[serde(default, deserialize_with = "crate::store::unique_keys")]
-        pub errors: BTreeMap<String, u64> => sum(Count),
+        pub errors: BTreeMap<String, u64> => sum(Count).compared(),
         /// The time of `timed` connections: from the call until the connection was made; of accepted ones,
         /// from then until they were accepted.
         pub connect_ns: u64 => sum(Time),
@@ -105,6 +105,27 @@ impl Connection {
     /// Adds connections of the same role and the same ends.
     pub fn merge(&mut self, one: &Self) {
         statistic::add(self, one);
+    }
+
+    /// The mean time of a connection in ns: until it was made, or accepted.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.timed > 0).then(|| self.connect_ns as f64 / self.timed as f64)
+    }
+
+    /// The mean round-trip time in µs.
+    pub fn mean_rtt_us(&self) -> Option<f64> {
+        let tcp = self.tcp.as_ref().filter(|tcp| tcp.rtts > 0)?;
+        Some(tcp.rtt_us as f64 / tcp.rtts as f64)
+    }
+
+    /// How many connects and accepts failed.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Segments that were sent again.
+    pub fn retransmits(&self) -> u64 {
+        self.tcp.as_ref().map_or(0, |tcp| tcp.retransmits)
     }
 }
 

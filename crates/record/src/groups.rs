@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::statistics;
+
 /// All counted calls that returned, by the values of some variables.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Groups {
@@ -14,21 +16,23 @@ pub struct Groups {
     pub lost_calls: u64,
 }
 
-/// Calls with the same values.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Group {
-    /// The value of each variable.
-    pub key: Vec<Key>,
-    /// Calls that returned.
-    pub calls: u64,
-    /// Of those, the ones that returned an error.
-    pub errors: u64,
-    /// The bytes that they moved.
-    pub bytes: u64,
-    /// Their time from entry to return.
-    pub wall_ns: u64,
-    /// The longest single call.
-    pub max_ns: u64,
+statistics! {
+    /// Calls with the same values.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+    pub struct Group {
+        /// The value of each variable.
+        pub key: Vec<Key>,
+        /// Calls that returned.
+        pub calls: u64 => sum(Count).column("calls", 8),
+        /// Of those, the ones that returned an error.
+        pub errors: u64 => sum(Count).column("errors", 2).blank(),
+        /// The bytes that they moved.
+        pub bytes: u64 => sum(Bytes).column("bytes", 4).blank(),
+        /// Their time from entry to return.
+        pub wall_ns: u64 => sum(Time).column("wall", 7),
+        /// The longest single call.
+        pub max_ns: u64 => most(Time).column("max", 3),
+    }
 }
 
 /// A value. Of bytes and durations, it is the lowest of a power of two.
@@ -39,17 +43,6 @@ pub enum Key {
     Number(i64),
     /// Of a string variable, or the name of an error; empty where the call has none.
     Text(String),
-}
-
-impl Group {
-    /// Adds other calls with the same values.
-    pub fn add(&mut self, other: &Self) {
-        self.calls = self.calls.saturating_add(other.calls);
-        self.errors = self.errors.saturating_add(other.errors);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

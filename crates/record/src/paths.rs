@@ -29,8 +29,8 @@ statistics! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub path: Option<String>,
         /// Calls that returned.
-        pub calls: u64 => sum(Count),
+        pub calls: u64 => sum(Count).column("calls", 8),
         /// Their time from entry to return.
-        pub wall_ns: u64 => sum(Time),
+        pub wall_ns: u64 => sum(Time).column("time", 5),
     }
 }

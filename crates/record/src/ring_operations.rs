@@ -21,25 +21,27 @@ statistics! {
         /// The operation's name, lower case, as in liburing: `read`, `send_zc`, `poll_add`.
         pub op: String,
         /// Requests that were submitted.
-        pub submitted: u64 => sum(Count),
+        pub submitted: u64 => sum(Count).column("requests", 12).live(15, 9).in_all(2, 9),
         /// Of these, the ones that ended.
-        pub completed: u64 => sum(Count),
+        pub completed: u64 => sum(Count).column("ended", 0),
         /// Results that are errors, also those of requests with many.
-        pub errors: u64 => sum(Count),
+        pub errors: u64 => sum(Count).column("failed", 11).live(10, 6).blank(),
         /// Errors by name.
         #[serde(deserialize_with = "crate::store::unique_keys")]
         pub error_kinds: BTreeMap<String, u64> => sum(Count),
         /// Of the errors, `ECANCELED`.
         pub cancelled: u64 => sum(Count),
-        /// Requests that had not ended when the watch did.
-        pub in_flight: u64 => gauge(Count),
         /// Sum of the results that are no errors, where they are counts of bytes; else 0.
-        pub bytes: u64 => sum(Bytes),
+        pub bytes: u64 => sum(Bytes).column("bytes", 10).live(14, 8).in_all(1, 8).blank(),
         /// The distribution of these results.
         #[serde(default, skip_serializing_if = "is_empty")]
         pub result_log2: Histogram => sum(Count),
+        /// Results of requests that have many, each request's last not among them.
+        pub multishot_completions: u64 => sum(Count).column("results", 4).live(5, 7).blank(),
+        /// Requests that had not ended when the watch did.
+        pub in_flight: u64 => gauge(Count).column("in flight", 0).live(13, 9).blank(),
         /// From submission to completion, summed over the completions that were seen.
-        pub wall_ns: u64 => sum(Time),
+        pub wall_ns: u64 => sum(Time).compared(),
         /// The longest.
         pub max_ns: u64 => most(Time),
         /// In a record of an interval: whether the longest is not known, and none took longer than this.
@@ -51,21 +53,19 @@ statistics! {
         #[serde(default, skip_serializing_if = "Times::is_empty")]
         pub wall_times: Times => sum(Count),
         /// Of `completed`, those that the submitting thread carried out, without a wait for their file to be ready.
-        pub inline: u64 => sum(Count),
+        pub inline: u64 => sum(Count).column("inline", 6).live(9, 7).blank(),
         /// Those that waited until their file was ready.
-        pub polled: u64 => sum(Count),
+        pub polled: u64 => sum(Count).column("polled", 6).live(7, 7).blank(),
         /// Those that a worker thread carried out.
-        pub worker: u64 => sum(Count),
+        pub worker: u64 => sum(Count).column("worker", 6).live(8, 7).blank(),
         /// Of `worker`, those that an unbounded worker carried out: one for work that may wait for ever.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub worker_unbounded: u64 => sum(Count),
         /// Those that the ring's submission thread carried out, without a wait for their file to be ready.
-        pub sqpoll: u64 => sum(Count),
-        /// Results of requests that have many, each request's last not among them.
-        pub multishot_completions: u64 => sum(Count),
+        pub sqpoll: u64 => sum(Count).column("sqpoll", 6).live(6, 7).blank(),
         /// Results that found the completion queue full.
         #[serde(default, skip_serializing_if = "is_zero")]
-        pub overflows: u64 => sum(Count),
+        pub overflows: u64 => sum(Count).compared(),
         /// Requests that were submitted before the watch and ended in it; they are in none of the other counts.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub before: u64 => sum(Count),

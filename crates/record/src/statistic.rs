@@ -41,8 +41,10 @@ pub struct Shape {
     pub joins: Joins,
     /// What it is counted in.
     pub unit: Unit,
-    /// The column that shows it, where one does. It is then also in intervals and in comparisons.
+    /// The column that shows it, where one does.
     pub column: Option<Column>,
+    /// Whether it is a measure of comparisons: a sum that has a column is.
+    pub compared: bool,
 }
 
 /// How two rows make one.
@@ -72,62 +74,86 @@ pub enum Unit {
 pub struct Column {
     /// Its head.
     pub head: &'static str,
+    /// What stands under the head, where that is not the unit.
+    pub under: Option<&'static str>,
     /// The key that sorts by it.
     pub key: &'static str,
-    /// Of two columns in a narrow table, the one of less worth disappears first.
+    /// Of two columns in a narrow table, the one of less worth disappears first. One of no worth is only in pages.
     pub worth: u8,
     /// Whether 0 is left blank.
     pub blank: bool,
-    /// The same worth, and the width, in the live view.
-    pub live: (u8, usize),
+    /// The worth and the width of its rate in the live view, or of the number of the moment, if it has it.
+    pub live: Option<(u8, usize)>,
+    /// The same of the sum since the beginning.
+    pub in_all: Option<(u8, usize)>,
 }
 
 /// The shape of a sum; of a distribution, too.
 pub const fn sum(unit: Unit) -> Shape {
-    Shape { joins: Joins::Sum, unit, column: None }
+    Shape { joins: Joins::Sum, unit, column: None, compared: false }
 }
 
 /// The shape of a number of the moment.
 pub const fn gauge(unit: Unit) -> Shape {
-    Shape { joins: Joins::Gauge, unit, column: None }
+    Shape { joins: Joins::Gauge, unit, column: None, compared: false }
 }
 
 /// The shape of a maximum.
 pub const fn most(unit: Unit) -> Shape {
-    Shape { joins: Joins::Most, unit, column: None }
+    Shape { joins: Joins::Most, unit, column: None, compared: false }
 }
 
 impl Shape {
     /// Shown in a column of this head and worth.
     pub const fn column(self, head: &'static str, worth: u8) -> Self {
-        let column = Column { head, key: head, worth, blank: false, live: (0, 6) };
-        Self { column: Some(column), ..self }
+        let (key, under, blank) = (head, None, false);
+        let column = Column { head, under, key, worth, blank, live: None, in_all: None };
+        Self { column: Some(column), compared: matches!(self.joins, Joins::Sum), ..self }
+    }
+
+    /// A measure of comparisons without a column.
+    pub const fn compared(self) -> Self {
+        Self { compared: true, ..self }
+    }
+
+    /// With this under the head.
+    pub const fn under(mut self, under: &'static str) -> Self {
+        if let Some(column) = &mut self.column {
+            column.under = Some(under);
+        }
+        self
     }
 
     /// Sorted by with this key, where that is not the head.
-    pub const fn key(self, key: &'static str) -> Self {
-        match self.column {
-            Some(column) => Self { column: Some(Column { key, ..column }), ..self },
-            None => self,
+    pub const fn key(mut self, key: &'static str) -> Self {
+        if let Some(column) = &mut self.column {
+            column.key = key;
         }
+        self
     }
 
-    /// Its worth and width in the live view, where these are not the least.
-    pub const fn live(self, worth: u8, width: usize) -> Self {
-        match self.column {
-            Some(column) => {
-                Self { column: Some(Column { live: (worth, width), ..column }), ..self }
-            }
-            None => self,
+    /// In the live view, too: its worth and width there.
+    pub const fn live(mut self, worth: u8, width: usize) -> Self {
+        if let Some(column) = &mut self.column {
+            column.live = Some((worth, width));
         }
+        self
+    }
+
+    /// There with its sum since the beginning, too.
+    pub const fn in_all(mut self, worth: u8, width: usize) -> Self {
+        if let Some(column) = &mut self.column {
+            column.in_all = Some((worth, width));
+        }
+        self
     }
 
     /// Where it is 0, its column is blank.
-    pub const fn blank(self) -> Self {
-        match self.column {
-            Some(column) => Self { column: Some(Column { blank: true, ..column }), ..self },
-            None => self,
+    pub const fn blank(mut self) -> Self {
+        if let Some(column) = &mut self.column {
+            column.blank = true;
         }
+        self
     }
 }
 
@@ -146,6 +172,11 @@ pub trait Statistics: Sized + 'static {
         Self::statistics().filter_map(|statistic| Some((statistic, statistic.shape.column?)))
     }
 
+    /// The measures of comparisons.
+    fn compared() -> impl Iterator<Item = &'static Statistic<Self>> {
+        Self::statistics().filter(|statistic| statistic.shape.compared)
+    }
+
     /// The one of this name.
     fn statistic(name: &str) -> Option<&'static Statistic<Self>> {
         Self::statistics().find(|statistic| statistic.name == name)
@@ -157,6 +188,24 @@ pub fn add<R: Statistics>(to: &mut R, one: &R) {
     for statistic in R::statistics() {
         (statistic.field.join)(to, one, statistic.shape.joins);
     }
+}
+
+/// Adds every number of `one`, and no distribution.
+pub fn add_numbers<R: Statistics>(to: &mut R, one: &R) {
+    for statistic in R::statistics() {
+        if let Some(number) = (statistic.field.number)(one) {
+            let mut sum = (statistic.field.number)(to).unwrap_or(0);
+            sum.join(&number, statistic.shape.joins);
+            (statistic.field.set)(to, sum);
+        }
+    }
+}
+
+/// The sum of rows, without keys.
+pub fn total<'r, R: Statistics + Default>(rows: impl IntoIterator<Item = &'r R>) -> R {
+    let mut total = R::default();
+    rows.into_iter().for_each(|row| add(&mut total, row));
+    total
 }
 
 /// The numbers that `now` has beyond the most `seen`, in a row without keys; maxima and distributions are left to
@@ -391,52 +440,96 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Call, arbitrary};
+    use crate::{
+        Call, Connection, FileUse, Group, LedgerRow, PathUse, Process, RingOperation, Thread,
+        arbitrary,
+    };
 
-    #[test]
-    fn the_guide_to_records_has_every_statistic_of_calls() {
-        let rows = Call::statistics().map(|one| {
-            let column = one.shape.column.map_or_else(String::new, |column| column.head.to_owned());
-            vec![format!("`{}`", one.name), column, one.meaning.trim().to_owned()]
-        });
-        let table = guide::table(&["statistic", "column", "meaning"], rows);
-        guide::check("docs/record.md", "statistics-of-calls", &table);
+    /// Rows of the guide.
+    fn rows<R: Statistics>(table: &str) -> Vec<Vec<String>> {
+        let row = |one: &Statistic<R>| {
+            let column = one.shape.column.map_or_else(String::new, |column| {
+                [column.head, column.under.unwrap_or("")].join(" ").trim().to_owned()
+            });
+            [&format!("`{table}`"), &format!("`{}`", one.name), &column, one.meaning.trim()]
+                .map(|cell| cell.to_owned())
+                .to_vec()
+        };
+        R::statistics().map(row).collect()
     }
 
     #[test]
-    fn every_field_of_a_call_that_is_no_key_is_a_statistic() {
-        let fields = serde_json::to_value(Call::default()).unwrap();
-        let other = ["pid", "exec", "syscall"];
-        for name in fields.as_object().unwrap().keys().filter(|name| !other.contains(&&***name)) {
-            assert!(Call::statistic(name).is_some(), "{name}");
+    fn the_guide_to_records_has_every_statistic() {
+        let rows = [
+            rows::<Process>("processes"),
+            rows::<Call>("calls"),
+            rows::<FileUse>("files"),
+            rows::<RingOperation>("ring_operations"),
+            rows::<Connection>("connections"),
+            rows::<PathUse>("paths"),
+            rows::<Group>("by"),
+            rows::<LedgerRow>("ledger"),
+            rows::<Thread>("threads"),
+        ];
+        let table = guide::table(&["table", "statistic", "column", "meaning"], rows.concat());
+        guide::check("docs/record.md", "statistics", &table);
+    }
+
+    /// Fails unless every field but these is a statistic, and columns have heads and keys of their own.
+    fn is_declared<R: Statistics + Default + serde::Serialize>(others: &[&str]) {
+        let fields = serde_json::to_value(R::default()).unwrap();
+        let names = fields.as_object().unwrap().keys();
+        for name in names.filter(|name| !others.contains(&name.as_str())) {
+            assert!(R::statistic(name).is_some(), "{name}");
+        }
+        for part in [|column: Column| column.key, |column: Column| column.head] {
+            let mut parts: Vec<_> = R::shown().map(|(_, column)| part(column)).collect();
+            parts.sort_unstable();
+            assert!(parts.windows(2).all(|two| two[0] != two[1]), "{parts:?}");
         }
     }
 
     #[test]
-    fn columns_have_heads_and_keys_of_their_own() {
-        let mut keys: Vec<_> = Call::shown().map(|(_, column)| (column.head, column.key)).collect();
-        let all = keys.len();
-        keys.sort_unstable();
-        keys.dedup_by(|a, b| a.0 == b.0 || a.1 == b.1);
-        assert_eq!(keys.len(), all);
+    fn every_field_that_is_no_key_is_a_statistic() {
+        is_declared::<Call>(&["pid", "exec", "syscall"]);
+        is_declared::<FileUse>(&["pid", "exec", "kind", "path"]);
+        is_declared::<PathUse>(&["pid", "exec", "syscall"]);
+        is_declared::<Connection>(&["pid", "exec", "protocol"]);
+        is_declared::<RingOperation>(&["pid", "exec", "op"]);
+        is_declared::<Thread>(&["pid", "exec", "tid", "name", "longest_ns"]);
+        is_declared::<LedgerRow>(&["pid", "exec"]);
+        is_declared::<Process>(&["pid", "ppid", "exec", "argv"]);
+        is_declared::<Group>(&["key"]);
+    }
+
+    /// Fails unless what came since a row is what was added to it.
+    fn adds_up<R: Statistics + Default + Clone>(a: &R, b: &R) {
+        let mut sum = a.clone();
+        add(&mut sum, b);
+        let row = since(&sum, &mut a.clone());
+        for one in R::statistics() {
+            let of = |row: &R| (one.field.number)(row);
+            let expected = match one.shape.joins {
+                // Of each kind, the sum of which may be beyond the largest number.
+                Joins::Sum if one.name.starts_with("error") => continue,
+                Joins::Sum => of(&sum).map(|sum| sum - of(a).unwrap_or(0)),
+                Joins::Gauge => of(&sum),
+                Joins::Most => continue,
+            };
+            assert_eq!(of(&row), expected, "{}", one.name);
+        }
     }
 
     proptest! {
         #[test]
-        fn what_came_since_is_what_was_added(a in arbitrary::call(), b in arbitrary::call()) {
-            let mut sum = a.clone();
-            add(&mut sum, &b);
-            let row = since(&sum, &mut a.clone());
-            for one in Call::statistics() {
-                let of = |row: &Call| (one.field.number)(row);
-                let expected = match one.shape.joins {
-                    Joins::Sum if one.name == "error_kinds" => continue,
-                    Joins::Sum => of(&sum).map(|sum| sum - of(&a).unwrap_or(0)),
-                    Joins::Gauge => of(&sum),
-                    Joins::Most => continue,
-                };
-                prop_assert_eq!(of(&row), expected, "{}", one.name);
-            }
+        fn what_came_since_is_what_was_added(a in arbitrary::trace(), b in arbitrary::trace()) {
+            a.calls.iter().zip(&b.calls).for_each(|(a, b)| adds_up(a, b));
+            a.files.iter().zip(&b.files).for_each(|(a, b)| adds_up(a, b));
+            a.paths.iter().zip(&b.paths).for_each(|(a, b)| adds_up(a, b));
+            a.connections.iter().zip(&b.connections).for_each(|(a, b)| adds_up(a, b));
+            a.ring_operations.iter().zip(&b.ring_operations).for_each(|(a, b)| adds_up(a, b));
+            a.threads.iter().zip(&b.threads).for_each(|(a, b)| adds_up(a, b));
+            a.ledger.iter().zip(&b.ledger).for_each(|(a, b)| adds_up(a, b));
         }
     }
 }

@@ -26,28 +26,28 @@ statistics! {
         #[serde(default, skip_serializing_if = "is_alone")]
         pub instances: u32,
         /// Calls that returned.
-        pub calls: u64 => sum(Count),
+        pub calls: u64 => sum(Count).column("calls", 6),
         /// Of those, the ones that returned an error.
-        pub errors: u64 => sum(Count),
+        pub errors: u64 => sum(Count).column("errors", 2).blank(),
         /// From its beginning in the image, or that of the watch, to its end. Absent when the observer
         /// cannot know.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub thread_ns: Option<u64> => sum(Time),
         /// On a CPU, inside calls and outside.
-        pub on_cpu_ns: u64 => sum(Time),
+        pub on_cpu_ns: u64 => sum(Time).column("on-CPU", 9).key("on-cpu"),
         /// Of that, outside calls.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub user_ns: Option<u64> => sum(Time),
+        pub user_ns: Option<u64> => sum(Time).compared(),
         /// Blocked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub blocked_ns: Option<u64> => sum(Time),
+        pub blocked_ns: Option<u64> => sum(Time).column("blocked", 5),
         /// Run queue delay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub runnable_ns: Option<u64> => sum(Time),
+        pub runnable_ns: Option<u64> => sum(Time).column("runq", 3),
         /// Times it gave up the CPU to wait.
-        pub voluntary_switches: u64 => sum(Count),
+        pub voluntary_switches: u64 => sum(Count).column("switches", 1).under("vol.").key("voluntary").blank(),
         /// Times it was made to give up the CPU.
-        pub involuntary_switches: u64 => sum(Count),
+        pub involuntary_switches: u64 => sum(Count).column("", 1).under("invol.").key("involuntary").blank(),
         /// The call in which it spent most time; empty where it made none.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pub longest_call: String,

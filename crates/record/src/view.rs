@@ -99,14 +99,14 @@ impl SortKey {
         self.0
     }
 
-    /// The statistic of calls it stands for; `None` for the name.
-    pub fn statistic(self) -> Option<&'static Statistic<Call>> {
-        Call::shown().find(|(_, column)| column.key == self.0).map(|(statistic, _)| statistic)
+    /// The statistic of such a row that it stands for, if one.
+    pub fn statistic<R: Statistics>(self) -> Option<&'static Statistic<R>> {
+        R::shown().find(|(_, column)| column.key == self.0).map(|(statistic, _)| statistic)
     }
 
     /// Whether what it sorts by is a time.
     pub fn is_time(self) -> bool {
-        self.statistic().is_some_and(|statistic| statistic.shape.unit == Unit::Time)
+        self.statistic::<Call>().is_some_and(|statistic| statistic.shape.unit == Unit::Time)
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn every_key_but_the_name_is_a_statistic() {
         for key in SortKey::all() {
-            assert_eq!(key.statistic().is_none(), key == SortKey::NAME, "{key:?}");
+            assert_eq!(key.statistic::<Call>().is_none(), key == SortKey::NAME, "{key:?}");
         }
         assert!(SortKey::named("runq").is_some_and(SortKey::is_time));
     }

@@ -1,15 +1,16 @@
 //! The record of one interval of a watch, as a few lines: its sums, the calls that took most time, the
 //! ring operations, and the peers.
 
-use iotomy_record::{SortKey, Times, Trace};
+use iotomy_record::statistic::Statistics;
+use iotomy_record::{Call, LedgerRow, SortKey, Times, Trace, statistic};
 
 use crate::Style;
-use crate::numbers::{bytes, counted, decimals_for, duration, figure, fixed};
+use crate::columns::Extent;
+use crate::numbers::{bytes, counted, duration, figure, fixed};
 use crate::page::{Ink, Page};
-use crate::table::{Column, Row, Table};
-use crate::trace::call_columns::{self, CallColumn, Whole};
-use crate::trace::images::{Ledger, cpus_used};
-use crate::trace::{CallSum, peers, print_hidden, rings, until};
+use crate::sheet::{Cell, Field};
+use crate::trace::images::{cpus_used, on_cpu};
+use crate::trace::{CallSum, call_columns, peers, rings, rows, until};
 
 /// The default number of calls, of ring operations and of peers.
 const USUAL_ROWS: usize = 5;
@@ -38,14 +39,13 @@ fn headline(page: &mut Page<'_>, record: &Trace) {
     if total.errors() > 0 {
         parts.push(counted(total.errors(), "error", "errors"));
     }
-    let mut ledger = Ledger::default();
-    record.ledger.iter().for_each(|row| ledger.add(row));
+    let ledger: LedgerRow = statistic::total(&record.ledger);
     if !record.ledger.is_empty() && record.wall_ns > 0 {
-        let (on_cpu, thread) = ((ledger.user + ledger.calls) as f64, ledger.thread as f64);
+        let (on_cpu, thread) = (on_cpu(&ledger) as f64, ledger.thread_ns as f64);
         let threads = record.thread_count().max(1) as f64;
         let cpus = cpus_used(on_cpu, thread, record.wall_ns as f64, threads);
         parts.push(format!("{} CPUs used", fixed(cpus, 2)));
-        parts.push(format!("runq {}", duration(ledger.runnable.max(0) as f64)));
+        parts.push(format!("runq {}", duration(ledger.runnable_ns as f64)));
     }
     if record.observer.lost_events > 0 {
         parts.push(format!(
@@ -72,44 +72,32 @@ fn calls(page: &mut Page<'_>, record: &Trace) {
         return;
     }
     let sums = CallSum::by_name(&record.calls, record.view.sort);
-    let most = match record.view.top {
-        None => USUAL_ROWS,
-        Some(0) => usize::MAX,
-        Some(rows) => rows,
+    let wall = CallSum::total("", &record.calls).wall();
+    let extent = Extent { rows: rows(record, USUAL_ROWS), name: 28 };
+    let quantile = |share: f64| {
+        move |sum: &CallSum<'_>| {
+            let times = times(record, sum);
+            Cell::from_option((!times.is_empty()).then(|| times.quantile(share)), |ns| {
+                Cell::whole(ns, figure(ns as f64 / 1e3))
+            })
+        }
     };
-    let shown = most.min(sums.len());
-    let wall: u128 = sums.iter().map(CallSum::wall).sum();
-    let whole = Whole { wall, decimals: decimals_for(wall as f64 / 1e6) };
-    let columns = columns();
-    let mut heads = vec![Column::text("call", 11).at_least(16)];
-    heads.extend(columns.iter().map(|column| column.column().at_least(column.width())));
-    let mut table = Table::new(&heads);
-    for sum in &sums[..shown] {
-        let mut cells = vec![page.name(sum.name, 28)];
-        let times = times(record, sum);
-        cells.extend(columns.iter().map(|column| match column {
-            CallColumn::Quantile(_, share) if !times.is_empty() => {
-                figure(times.quantile(*share) as f64 / 1e3)
-            }
-            column => column.cell(page, sum, whole).text,
-        }));
-        table.push(Row { cells, ..Row::default() });
-    }
-    table.print(page);
+    // As in the record of a whole watch, with quantiles in place of what says less of a short time, and without the
+    // columns that are worth least. They stay where they are from one interval to the next.
+    let sheet = call_columns::columns(page, wall, extent)
+        .behind("mean_ns", Field::number("p99_ns", "p99", "µs").worth(3), quantile(0.99))
+        .behind("mean_ns", Field::number("p50_ns", "p50", "µs").worth(3), quantile(0.5))
+        .only(|field| field.worth > 1 && !["wall_percent", "mean_ns"].contains(&&*field.key))
+        .at_least(|key| match (key, Call::statistic(key).and_then(|one| one.shape.column?.live)) {
+            (_, Some((_, width))) => width,
+            ("call", _) => 16,
+            ("open", _) => 4,
+            ("max_ns", _) => 8,
+            _ => 6,
+        })
+        .sheet("calls", "Calls", &sums, None, extent);
     let order = if record.view.sort == SortKey::WALL { "" } else { " calls" };
-    print_hidden(page, shown, sums.len(), order);
-}
-
-/// As in the record of a whole watch, with quantiles in place of what says less of a short time, and without the
-/// columns that are worth least.
-fn columns() -> Vec<CallColumn> {
-    let mut columns = call_columns::all();
-    columns.retain(|column| {
-        column.worth() > 1 && !matches!(column, CallColumn::Share | CallColumn::Mean)
-    });
-    let quantiles = [CallColumn::Quantile("p50", 0.5), CallColumn::Quantile("p99", 0.99)];
-    columns.splice(columns.len() - 1..columns.len() - 1, quantiles);
-    columns
+    sheet.print(page, order);
 }
 
 /// How long the calls of a name took.

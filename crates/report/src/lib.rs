@@ -9,6 +9,7 @@ mod anatomy;
 mod axis;
 mod ceilings;
 mod chart;
+mod columns;
 mod copy;
 mod d;
 mod diff;

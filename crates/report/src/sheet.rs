@@ -5,6 +5,7 @@
 
 use crate::numbers::{bytes, thousands};
 use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table, print_hidden};
 
 /// The largest number of rows of a table in a page: more are not read, and cost the browser time.
 pub(crate) const MOST_ROWS: usize = 400;
@@ -27,15 +28,66 @@ pub(crate) struct Field {
     /// The unit of the text.
     pub(crate) unit: String,
     pub(crate) align: Align,
+    /// Of two columns on a narrow terminal, the one of less worth disappears first. One of no worth is only in pages.
+    pub(crate) worth: u8,
+    /// The width that it keeps on a terminal.
+    kept: usize,
+    /// What else holds for the column there.
+    on_terminal: fn(Column<'_>) -> Column<'_>,
 }
+
+/// The column of words that a terminal shows beside or under the rows.
+const REMARKS: &str = "remarks";
 
 impl Field {
     pub(crate) fn text(key: &str, head: &str) -> Self {
-        Self { key: key.into(), head: head.into(), unit: String::new(), align: Align::Text }
+        let (key, head, unit) = (key.into(), head.into(), String::new());
+        Self {
+            key,
+            head,
+            unit,
+            align: Align::Text,
+            worth: 0,
+            kept: 0,
+            on_terminal: |column| column,
+        }
     }
 
     pub(crate) fn number(key: &str, head: &str, unit: &str) -> Self {
-        Self { key: key.into(), head: head.into(), unit: unit.into(), align: Align::Number }
+        Self { unit: unit.into(), align: Align::Number, ..Self::text(key, head) }
+    }
+
+    pub(crate) fn remarks() -> Self {
+        Self::text(REMARKS, REMARKS)
+    }
+
+    /// Whether it has words that are of single rows.
+    pub(crate) fn is_words(&self) -> bool {
+        self.align == Align::Text && self.key != REMARKS
+    }
+
+    /// The same on terminals.
+    pub(crate) fn worth(self, worth: u8) -> Self {
+        Self { worth, ..self }
+    }
+
+    /// The same, at least so wide on a terminal, whatever is in it.
+    pub(crate) fn at_least(self, kept: usize) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// The same, with this changed on a terminal.
+    pub(crate) fn on_terminal(self, on_terminal: fn(Column<'_>) -> Column<'_>) -> Self {
+        Self { on_terminal, ..self }
+    }
+
+    /// The column of a terminal, if it is in one.
+    fn column(&self) -> Option<Column<'_>> {
+        let column = match self.align {
+            Align::Text => Column::text(&self.head, self.worth),
+            Align::Number => Column::number(&self.head, &self.unit, self.worth),
+        };
+        (self.worth > 0).then(|| (self.on_terminal)(column.at_least(self.kept)))
     }
 }
 
@@ -154,6 +206,33 @@ impl Sheet {
     pub(crate) fn push(&mut self, row: Vec<Cell>) {
         debug_assert_eq!(row.len(), self.fields.len());
         self.rows.push(row);
+    }
+
+    /// Prints it on a terminal, and the number of rows that it has not, whose kind is `what`.
+    pub(crate) fn print(self, page: &mut Page<'_>, what: &str) {
+        let (shown, all) = (self.rows.len(), self.rows.len() + self.hidden);
+        self.print_inked(page, |_| Ink::Plain);
+        print_hidden(page, shown, all, what);
+    }
+
+    /// Prints its rows, each in its ink.
+    pub(crate) fn print_inked(self, page: &mut Page<'_>, ink: impl Fn(usize) -> Ink) {
+        let columns: Vec<Option<Column<'_>>> = self.fields.iter().map(Field::column).collect();
+        let mut table = Table::new(&columns.iter().copied().flatten().collect::<Vec<_>>());
+        let remarks = self.fields.iter().position(|field| field.key == REMARKS);
+        let texts = |row: Vec<Cell>| {
+            let shown = row.into_iter().zip(&columns).filter(|(_, column)| column.is_some());
+            shown.map(|(cell, _)| cell.text).collect()
+        };
+        for (at, row) in self.rows.into_iter().enumerate() {
+            let remarks = remarks.map(|at| row[at].text.clone()).filter(|text| !text.is_empty());
+            let remarks = remarks.into_iter().collect();
+            table.push(Row { cells: texts(row), remarks, ink: ink(at) });
+        }
+        if let Some(total) = self.total {
+            table.push(Row { cells: texts(total), ink: Ink::Bold, ..Row::default() });
+        }
+        table.print(page);
     }
 
     /// Takes off the columns in which no row has anything, but never the first.

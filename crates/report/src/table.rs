@@ -283,6 +283,14 @@ pub(crate) fn bar(part: i128, whole: u128, cells: usize, unicode: bool) -> Strin
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
+/// Prints how many rows of `all` a table leaves out, their kind, and how to see them.
+pub(crate) fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
+    if shown < all {
+        let text = format!("  … {} more{what} (--top {all})", all - shown);
+        page.line(&[(Ink::Dim, &text)]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

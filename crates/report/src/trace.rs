@@ -24,7 +24,9 @@ pub(crate) mod until;
 
 use iotomy_record::{SortKey, Trace};
 
-use crate::page::{Ink, Page};
+use crate::columns::Extent;
+use crate::page::Page;
+use crate::table::print_hidden;
 use crate::{Style, findings};
 pub use brief::trace_brief;
 pub(crate) use brief::{ROWS as BRIEF_ROWS, brief};
@@ -94,20 +96,17 @@ fn shown_images<'a, 'r>(record: &Trace, images: &'a [Image<'r>]) -> &'a [Image<'
     &images[..large.max(1).min(most)]
 }
 
+/// The part of a table that a terminal shows, with names of at most so many columns.
+fn extent(record: &Trace, name: usize) -> Extent {
+    Extent { rows: rows(record, USUAL_ROWS), name }
+}
+
 /// Rows a table may have.
-fn rows(record: &Trace, usual: usize) -> usize {
+pub(crate) fn rows(record: &Trace, usual: usize) -> usize {
     match record.view.top {
         None => usual,
         Some(0) => usize::MAX,
         Some(rows) => rows,
-    }
-}
-
-/// Prints how many rows of `all` a table leaves out, their kind, and how to see them.
-pub(crate) fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
-    if shown < all {
-        let text = format!("  … {} more{what} (--top {all})", all - shown);
-        page.line(&[(Ink::Dim, &text)]);
     }
 }
 

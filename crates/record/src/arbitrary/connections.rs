@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::{image, number, text};
+use super::{image, number, statistics, text};
 use crate::{Connection, Role, Socket, TcpFigures};
 
 pub(super) fn socket() -> impl Strategy<Value = Socket> {
@@ -34,27 +34,17 @@ fn figures() -> impl Strategy<Value = TcpFigures> {
 
 pub(super) fn connection() -> impl Strategy<Value = Connection> {
     let kinds = prop::collection::btree_map(prop_oneof!["E[A-Z]{2,8}", text()], number(), 0..4);
-    let numbers = vec(number(), 10);
     let tcp = option::of(figures());
-    (image(), socket(), numbers, kinds, option::of(number()), tcp).prop_map(
-        |((pid, exec), ends, n, errors, closed, tcp)| Connection {
+    (image(), socket(), statistics(), kinds, any::<bool>(), tcp).prop_map(
+        |((pid, exec), ends, row, errors, is_tcp, tcp): (_, _, Connection, _, _, _)| Connection {
             pid,
             exec,
-            image: (n[9] % 3) as u32,
+            image: (row.write_bytes % 3) as u32,
             ends,
-            opened: n[0],
-            before: n[1],
-            closed,
-            unfinished: n[2],
+            closed: row.closed.filter(|_| is_tcp),
             errors,
-            connect_ns: n[3],
-            max_ns: n[4],
-            timed: n[5],
-            read_calls: n[6],
-            read_bytes: n[7],
-            write_calls: n[8],
-            write_bytes: n[9],
             tcp,
+            ..row
         },
     )
 }

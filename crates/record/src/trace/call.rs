@@ -22,7 +22,7 @@ statistics! {
         /// The call's name. A call by the 32-bit entry has `(i386)` behind its name.
         pub syscall: String,
         /// Calls that returned.
-        pub calls: u64 => sum(Count).column("calls", 10).live(15, 9),
+        pub calls: u64 => sum(Count).column("calls", 10).live(15, 9).in_all(2, 9),
         /// Of `calls`, those that returned an error.
         pub errors: u64 => sum(Count).column("errors", 5).live(9, 6).blank(),
         /// `errors` by name, as `ENOENT`.
@@ -30,7 +30,7 @@ statistics! {
         pub error_kinds: BTreeMap<String, u64> => sum(Count),
         /// The bytes that the calls moved: the sum of the non-negative returns, when the call returns a count of bytes, and
         /// of the messages of sendmmsg and recvmmsg; without what was only looked at or cut off; else 0.
-        pub bytes: u64 => sum(Bytes).column("bytes", 6).live(13, 8).blank(),
+        pub bytes: u64 => sum(Bytes).column("bytes", 6).live(13, 8).in_all(1, 8).blank(),
         /// Time from entry to return; of calls that did not return, until the thread or the watch ended.
         pub wall_ns: u64 => sum(Time).column("wall", 9).live(14, 6),
         /// Of `wall_ns`, on a CPU. Absent if the observer cannot know.
@@ -41,7 +41,7 @@ statistics! {
         pub blocked_ns: Option<u64> => sum(Time).column("blocked", 7).live(10, 7),
         /// Of `wall_ns`, ready to run and waiting for a CPU: run queue delay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub runnable_ns: Option<u64> => sum(Time).column("runq", 1),
+        pub runnable_ns: Option<u64> => sum(Time).column("runq", 1).live(0, 6),
         /// The longest call, those that did not return included; in records of intervals, of those that returned there, if
         /// any did.
         #[serde(default)]

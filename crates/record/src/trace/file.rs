@@ -65,19 +65,19 @@ statistics! {
         /// Its path, or `pipe:[inode]`, `socket:[inode]`, `anon_inode:[eventfd]`….
         pub path: String,
         /// Calls that read from it.
-        pub read_calls: u64 => sum(Count),
+        pub read_calls: u64 => sum(Count).column("reads", 6).live(6, 7).blank(),
         /// Bytes they returned.
-        pub read_bytes: u64 => sum(Bytes),
+        pub read_bytes: u64 => sum(Bytes).column("read", 8).live(10, 8).in_all(8, 8).blank(),
         /// Calls that wrote to it.
-        pub write_calls: u64 => sum(Count),
+        pub write_calls: u64 => sum(Count).column("writes", 5).live(5, 7).blank(),
         /// Bytes they returned.
-        pub write_bytes: u64 => sum(Bytes),
+        pub write_bytes: u64 => sum(Bytes).column("written", 7).live(9, 8).in_all(7, 8).blank(),
         /// Calls that mapped it into memory.
         #[serde(default)]
-        pub map_calls: u64 => sum(Count),
+        pub map_calls: u64 => sum(Count).column("maps", 0).in_all(1, 7).blank(),
         /// The length of these mappings.
         #[serde(default)]
-        pub mapped_bytes: u64 => sum(Bytes),
+        pub mapped_bytes: u64 => sum(Bytes).column("mapped", 3).in_all(2, 8).blank(),
         /// The kind of file system it is on, as `ext4`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub file_system: Option<String>,

@@ -52,9 +52,9 @@ statistics! {
         /// System time as the kernel accounts it.
         pub system_ns: u64 => sum(Time),
         /// Page faults served without I/O.
-        pub minor_faults: u64 => sum(Count),
+        pub minor_faults: u64 => sum(Count).compared(),
         /// Page faults that waited for I/O.
-        pub major_faults: u64 => sum(Count),
+        pub major_faults: u64 => sum(Count).compared(),
         /// Times a thread gave up the CPU to wait.
         pub voluntary_switches: u64 => sum(Count),
         /// Times a thread was made to give up the CPU.
@@ -64,7 +64,7 @@ statistics! {
         /// Bytes that the kernel fetched from storage for its threads (`read_bytes` of /proc/PID/io),
         /// including read-ahead and paging. Absent when the observer or the kernel does not count them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub storage_read_bytes: Option<u64> => sum(Bytes),
+        pub storage_read_bytes: Option<u64> => sum(Bytes).compared(),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use iotomy_record::{FileKind, FileUse, SortKey};
+use iotomy_record::{FileKind, FileUse, SortKey, statistic};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
@@ -19,7 +19,6 @@ use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
 use crate::trace::CallSum;
-use crate::trace::images::Ledger;
 use crate::trace::ledger::{LedgerEntry, parts, print_parts};
 
 /// The smallest screen there is room on.
@@ -212,10 +211,7 @@ impl Screen {
     /// The time of all threads since the last snapshot.
     fn ledger(&self, canvas: &mut Canvas, style: &Style, between: &SnapshotDelta<'_>) {
         let (Some(now), height) = (between.ledger_now, canvas.buffer.area.height) else { return };
-        let (mut all, mut old) = (Ledger::default(), Ledger::default());
-        all.add(now);
-        between.ledger_before.iter().for_each(|row| old.add(row));
-        let new = all.since(&old);
+        let new = statistic::since(now, &mut between.ledger_before.cloned().unwrap_or_default());
         let mut page = Page::new(style);
         let mut calls: Vec<CallSum<'_>> =
             between.calls(SortKey::ON_CPU).into_iter().map(|(new, _)| new).collect();
@@ -228,7 +224,7 @@ impl Screen {
         parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
         let room = usize::from((4 + height.saturating_sub(20) / 4).min(11));
         parts.truncate(room);
-        let whole = between.a_second(new.thread.max(0).unsigned_abs()) as u128;
+        let whole = between.a_second(new.thread_ns.into()) as u128;
         let title = "where the time goes";
         print_parts(&mut page, title, "ms/s", &parts, "thread time", whole);
         canvas.y += 1;

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{ConnectionCounts, FileUse};
+use iotomy_record::{Connection, ConnectionCounts, FileUse, statistic};
 
-use super::rows::{Column, FILES, Row, SnapshotDelta, Subject, count, rate, size};
+use super::rows::{Column, Row, SnapshotDelta, Subject, count, rate, size};
+use super::screen::Tab;
 use crate::numbers::{counted, figure};
 use crate::page::Page;
 use crate::trace::images::label;
-use crate::trace::peers::Made;
+use crate::trace::peers::remarks;
 
 /// Sockets and pipes, by what is at the other end. What came of connects and accepts is told as in the
 /// report.
@@ -41,59 +42,27 @@ pub(super) const ERRORS: usize = 15;
 /// Where the processes stand.
 pub(super) const BY: usize = 16;
 
-/// The connections of a peer: as files, which are never mapped.
-pub(super) const CONNECTIONS: [Column; 8] = {
-    let mut columns = [FILES[0]; 8];
-    let mut at = 1;
-    while at < columns.len() {
-        columns[at] = FILES[at];
-        at += 1;
-    }
-    columns[0].0 = "connection";
-    columns
-};
-
-/// Calls and bytes each way.
-#[derive(Default)]
-struct Traffic {
-    reads: u128,
-    writes: u128,
-    read_bytes: u128,
-    written_bytes: u128,
-}
-
-impl Traffic {
-    fn add(&mut self, now: &FileUse, before: &FileUse) {
-        let more = |now: u64, before: u64| u128::from(now.saturating_sub(before));
-        self.reads += more(now.read_calls, before.read_calls);
-        self.writes += more(now.write_calls, before.write_calls);
-        self.read_bytes += more(now.read_bytes, before.read_bytes);
-        self.written_bytes += more(now.write_bytes, before.write_bytes);
-    }
-}
-
 /// The connections to a peer.
 #[derive(Default)]
 struct PeerSum<'a> {
     /// What came of connects and accepts, and of those since the snapshot before.
-    made: Made<'a>,
-    newly_opened: u128,
+    made: Connection,
+    newly_opened: u64,
     connections: u64,
     /// Of these, the ones that a call moved bytes through since the snapshot before.
     active: u64,
-    new: Traffic,
-    all: Traffic,
+    new: FileUse,
+    all: FileUse,
     users: BTreeSet<(u32, &'a str)>,
 }
 
 impl<'a> PeerSum<'a> {
     fn add(&mut self, file: &'a FileUse, before: &FileUse) {
         self.connections += 1;
-        let mut new = Traffic::default();
-        new.add(file, before);
-        self.active += u64::from(new.reads + new.writes > 0);
-        self.new.add(file, before);
-        self.all.add(file, &FileUse::default());
+        let new: FileUse = statistic::since(file, &mut before.clone());
+        self.active += u64::from(new.read_calls > 0 || new.write_calls > 0);
+        statistic::add(&mut self.new, &new);
+        statistic::add(&mut self.all, file);
         if file.pid > 0 {
             self.users.insert((file.pid, &file.exec));
         }
@@ -108,20 +77,21 @@ impl<'a> SnapshotDelta<'a> {
 
     pub(super) fn connection_rows(&self, page: &Page<'_>) -> Vec<Row> {
         let mut rows = self.file_rows(page);
+        let columns = Tab::Connections.columns();
         for row in &mut rows {
-            row.cells.truncate(CONNECTIONS.len());
-            row.keys.truncate(CONNECTIONS.len());
+            row.cells.truncate(columns);
+            row.keys.truncate(columns);
         }
         rows
     }
 
     /// The sums of connections by peer.
-    fn made(&self, of: &'a [ConnectionCounts]) -> BTreeMap<String, Made<'a>> {
-        let mut sums: BTreeMap<String, Made<'a>> = BTreeMap::new();
+    fn made(&self, of: &[ConnectionCounts]) -> BTreeMap<String, Connection> {
+        let mut sums: BTreeMap<String, Connection> = BTreeMap::new();
         for ConnectionCounts { counts, open } in of {
             let sum = sums.entry(self.peers.socket_name(&counts.ends)).or_default();
-            sum.add(counts);
-            open.iter().for_each(|open| sum.add_figures(open));
+            sum.merge(counts);
+            open.iter().for_each(|open| sum.tcp.get_or_insert_default().merge(open));
         }
         sums
     }
@@ -159,19 +129,20 @@ impl<'a> SnapshotDelta<'a> {
             let mut row = Row::new(Subject::Peer(name.clone()), page.name(&name, page.width()));
             row.cell(sum.connections as f64, count);
             row.cell(sum.active as f64, count);
-            row.cell(self.a_second(sum.new.reads + sum.new.writes), rate);
-            row.cell(self.a_second(sum.new.read_bytes), size);
-            row.cell(self.a_second(sum.new.written_bytes), size);
-            row.cell(self.a_second(sum.new.reads), rate);
-            row.cell(self.a_second(sum.new.writes), rate);
+            let a_second = |n: u64| self.a_second(n.into());
+            row.cell(a_second(sum.new.read_calls + sum.new.write_calls), rate);
+            row.cell(a_second(sum.new.read_bytes), size);
+            row.cell(a_second(sum.new.write_bytes), size);
+            row.cell(a_second(sum.new.read_calls), rate);
+            row.cell(a_second(sum.new.write_calls), rate);
             row.cell(sum.all.read_bytes as f64, size);
-            row.cell(sum.all.written_bytes as f64, size);
-            row.cell(self.a_second(sum.newly_opened), rate);
+            row.cell(sum.all.write_bytes as f64, size);
+            row.cell(a_second(sum.newly_opened), rate);
             row.cell(sum.made.opened as f64, count);
-            row.cell(sum.made.closed as f64, count);
-            row.cell(sum.made.mean_us().unwrap_or(0.0), figure);
+            row.cell(sum.made.closed.unwrap_or(0) as f64, count);
+            row.cell(sum.made.mean_ns().unwrap_or(0.0) / 1e3, figure);
             row.cell(sum.made.mean_rtt_us().unwrap_or(0.0), figure);
-            row.cells.push(sum.made.remarks(page).join(", "));
+            row.cells.push(remarks(page, &sum.made));
             row.keys.push(sum.made.failed() as f64);
             row.text(match sum.users.first() {
                 None => String::new(),

@@ -3,26 +3,26 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::statistic::{Statistics, Unit};
+use iotomy_record::statistic::{self, Joins, Statistics, Unit};
 use iotomy_record::{
     Call, ConnectionCounts, FileKind, FileUse, LedgerRow, ProcessCounts, RingOperation, Snapshot,
     SortKey, Times,
 };
 
-use super::peer_rows::{CONNECTIONS, PEERS};
-use super::ring_rows::RINGS;
+use super::peer_rows::PEERS;
+use super::ring_rows;
 use super::screen::{Opened, Screen, Tab};
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::peers::PeerNames;
 use crate::trace::CallSum;
-use crate::trace::images::{cpus_used, label};
+use crate::trace::images::{cpus_used, label, on_cpu};
 
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
 
-/// Behind the statistics of calls.
-const CALLS: [Column; 9] = [
+/// Between the rates of calls and their sums.
+const CALLS: [Column; 7] = [
     ("inside", "now", 5, 6),
     ("mean", "µs", 3, 6),
     ("p50", "µs", 11, 6),
@@ -30,72 +30,67 @@ const CALLS: [Column; 9] = [
     ("p99", "µs", 12, 7),
     ("p99.9", "µs", 6, 7),
     ("max", "µs", 8, 7),
-    ("calls", "in all", 2, 9),
-    ("bytes", "in all", 1, 8),
-];
-
-pub(super) const FILES: [Column; 9] = [
-    ("file", "", 11, 24),
-    ("kind", "", 1, 4),
-    ("reads", "/s", 6, 7),
-    ("read", "/s", 10, 8),
-    ("writes", "/s", 5, 7),
-    ("written", "/s", 9, 8),
-    ("read", "in all", 8, 8),
-    ("written", "in all", 7, 8),
-    ("mapped", "in all", 2, 8),
-];
-
-pub(super) const PROCESSES: [Column; 10] = [
-    ("process", "", 11, 20),
-    ("threads", "", 2, 7),
-    ("calls", "/s", 10, 9),
-    ("errors", "/s", 3, 6),
-    ("bytes", "/s", 8, 8),
-    ("CPU", "%", 9, 5),
-    ("user", "ms/s", 4, 6),
-    ("blocked", "ms/s", 6, 7),
-    ("runq", "ms/s", 5, 7),
-    ("inside", "now", 7, 12),
-];
-
-/// The processes that use a file.
-pub(super) const USERS: [Column; 9] = [
-    ("process", "", 11, 20),
-    ("reads", "/s", 6, 7),
-    ("read", "/s", 10, 8),
-    ("writes", "/s", 5, 7),
-    ("written", "/s", 9, 8),
-    ("read", "in all", 8, 8),
-    ("written", "in all", 7, 8),
-    ("maps", "in all", 1, 7),
-    ("mapped", "in all", 2, 8),
 ];
 
 /// The columns of a table.
 pub(super) fn specs(tab: Tab) -> Vec<Column> {
-    let columns: &[Column] = match tab {
-        Tab::Calls => return call_columns(),
-        Tab::Files => &FILES,
-        Tab::Processes => &PROCESSES,
-        Tab::Peers => &PEERS,
-        Tab::Rings => &RINGS,
-        Tab::Users => &USERS,
-        Tab::Connections => &CONNECTIONS,
-    };
-    columns.to_vec()
+    let files = |name| [vec![name], rates::<FileUse>(), sums::<FileUse>()].concat();
+    match tab {
+        Tab::Calls => {
+            let name = vec![("call", "", 16, 14)];
+            [name, rates::<Call>(), CALLS.to_vec(), sums::<Call>()].concat()
+        }
+        Tab::Files => {
+            let mut columns = files(("file", "", 11, 24));
+            columns.insert(1, ("kind", "", 1, 4));
+            columns
+        }
+        Tab::Processes => {
+            let mut columns = vec![
+                ("process", "", 11, 20),
+                ("threads", "", 2, 7),
+                ("calls", "/s", 10, 9),
+                ("errors", "/s", 3, 6),
+                ("bytes", "/s", 8, 8),
+                ("CPU", "%", 9, 5),
+            ];
+            columns.extend(rates::<LedgerRow>());
+            columns.push(("inside", "now", 7, 12));
+            columns
+        }
+        Tab::Peers => PEERS.to_vec(),
+        Tab::Rings => ring_rows::columns(),
+        // The processes that use a file.
+        Tab::Users => files(("process", "", 11, 20)),
+        // As files, which are never mapped.
+        Tab::Connections => {
+            let mut columns = specs(Tab::Files);
+            columns[0].0 = "connection";
+            columns.retain(|(head, ..)| !head.starts_with("map"));
+            columns
+        }
+    }
 }
 
-/// A rate of each statistic that tables of calls show, and what follows from these and from times.
-fn call_columns() -> Vec<Column> {
-    let mut columns = vec![("call", "", 16, 14)];
-    columns.extend(Call::shown().map(|(statistic, column)| {
-        let unit = if statistic.shape.unit == Unit::Time { "ms/s" } else { "/s" };
-        let (worth, width) = column.live;
-        (column.head, unit, worth, width)
-    }));
-    columns.extend(CALLS);
-    columns
+/// The rates that the live view shows of the statistics of a row, and the numbers of the moment.
+pub(super) fn rates<R: Statistics>() -> Vec<Column> {
+    let live = R::shown().filter_map(|(statistic, column)| {
+        let unit = match (statistic.shape.joins, statistic.shape.unit) {
+            (Joins::Sum, Unit::Time) => "ms/s",
+            (Joins::Sum, _) => "/s",
+            _ => "now",
+        };
+        column.live.map(|(worth, width)| (column.head, unit, worth, width))
+    });
+    live.collect()
+}
+
+/// The sums that it shows.
+pub(super) fn sums<R: Statistics>() -> Vec<Column> {
+    let in_all = R::shown().filter_map(|(_, column)| {
+        column.in_all.map(|(worth, width)| (column.head, "in all", worth, width))
+    });
+    in_all.collect()
 }
 
 /// What a row is about.
@@ -125,6 +120,14 @@ impl Row {
     pub(super) fn cell(&mut self, key: f64, text: impl FnOnce(f64) -> String) {
         self.cells.push(if key > 0.0 { text(key) } else { String::new() });
         self.keys.push(key);
+    }
+
+    /// A cell for each of [`sums`].
+    pub(super) fn sums<R: Statistics>(&mut self, now: &R) {
+        for (statistic, _) in R::shown().filter(|(_, column)| column.in_all.is_some()) {
+            let text = if statistic.shape.unit == Unit::Bytes { size } else { count };
+            self.cell((statistic.field.number)(now).unwrap_or(0) as f64, text);
+        }
     }
 
     pub(super) fn text(&mut self, text: String) {
@@ -226,8 +229,17 @@ impl<'a> SnapshotDelta<'a> {
         n as f64 / self.seconds
     }
 
-    fn ms_a_second(&self, ns: u128) -> f64 {
-        self.a_second(ns) / 1e6
+    /// A cell for each of [`rates`].
+    pub(super) fn rates<R: Statistics>(&self, row: &mut Row, now: &R, before: &R) {
+        for (statistic, _) in R::shown().filter(|(_, column)| column.live.is_some()) {
+            let of = |row: &R| (statistic.field.number)(row).unwrap_or(0);
+            match (statistic.shape.joins, statistic.shape.unit) {
+                (Joins::Sum, Unit::Count) => row.cell(self.more(of(now), of(before)), rate),
+                (Joins::Sum, Unit::Bytes) => row.cell(self.more(of(now), of(before)), size),
+                (Joins::Sum, Unit::Time) => row.cell(self.more(of(now), of(before)) / 1e6, rate),
+                _ => row.cell(of(now) as f64, count),
+            }
+        }
     }
 
     fn more(&self, now: u64, before: u64) -> f64 {
@@ -266,23 +278,15 @@ impl<'a> SnapshotDelta<'a> {
         let mut times = self.times();
         let row = |(new, all): (CallSum<'_>, CallSum<'_>)| {
             let mut row = Row::new(Subject::Call(new.name.into()), page.name(new.name, 28));
-            for (statistic, _) in Call::shown() {
-                let sum = new.of(statistic).unwrap_or(0);
-                match statistic.shape.unit {
-                    Unit::Count => row.cell(self.a_second(sum), rate),
-                    Unit::Bytes => row.cell(self.a_second(sum), size),
-                    Unit::Time => row.cell(self.ms_a_second(sum), rate),
-                }
-            }
-            row.cell(new.in_flight() as f64, count);
+            self.rates(&mut row, &new.numbers, &Call::default());
+            row.cell(new.numbers.in_flight as f64, count);
             row.cell(all.mean_us().unwrap_or(0.0), figure);
             let times = times.remove(all.name).unwrap_or_default();
             for share in [0.5, 0.9, 0.99, 0.999] {
                 row.cell(times.quantile(share) as f64 / 1e3, figure);
             }
             row.cell(all.max as f64 / 1e3, figure);
-            row.cell(all.calls() as f64, count);
-            row.cell(all.bytes() as f64, size);
+            row.sums(&all.numbers);
             row
         };
         self.calls(SortKey::WALL).into_iter().map(row).collect()
@@ -310,13 +314,8 @@ impl<'a> SnapshotDelta<'a> {
             let subject = Subject::File(file.kind, file.path.clone());
             let mut row = Row::new(subject, page.name(&shown(file), page.width()));
             row.text(file.kind.name().to_owned());
-            row.cell(self.more(file.read_calls, old.read_calls), rate);
-            row.cell(self.more(file.read_bytes, old.read_bytes), size);
-            row.cell(self.more(file.write_calls, old.write_calls), rate);
-            row.cell(self.more(file.write_bytes, old.write_bytes), size);
-            row.cell(file.read_bytes as f64, size);
-            row.cell(file.write_bytes as f64, size);
-            row.cell(file.mapped_bytes as f64, size);
+            self.rates(&mut row, file, old);
+            row.sums(file);
             row
         };
         self.files(self.now).into_iter().map(row).collect()
@@ -331,13 +330,7 @@ impl<'a> SnapshotDelta<'a> {
         };
         let mut users: BTreeMap<(u32, &str), FileUse> = BTreeMap::new();
         for one in of.uses.iter().filter(is_its) {
-            let sum = users.entry((one.pid, &one.exec)).or_default();
-            sum.read_calls += one.read_calls;
-            sum.read_bytes = sum.read_bytes.saturating_add(one.read_bytes);
-            sum.write_calls += one.write_calls;
-            sum.write_bytes = sum.write_bytes.saturating_add(one.write_bytes);
-            sum.map_calls += one.map_calls;
-            sum.mapped_bytes = sum.mapped_bytes.saturating_add(one.mapped_bytes);
+            statistic::add(users.entry((one.pid, &one.exec)).or_default(), one);
         }
         users
     }
@@ -349,14 +342,8 @@ impl<'a> SnapshotDelta<'a> {
             let old = before.get(&(pid, exec)).unwrap_or(&none);
             let subject = Subject::Process(pid, exec.to_owned());
             let mut row = Row::new(subject, label(page, exec, pid));
-            row.cell(self.more(one.read_calls, old.read_calls), rate);
-            row.cell(self.more(one.read_bytes, old.read_bytes), size);
-            row.cell(self.more(one.write_calls, old.write_calls), rate);
-            row.cell(self.more(one.write_bytes, old.write_bytes), size);
-            row.cell(one.read_bytes as f64, size);
-            row.cell(one.write_bytes as f64, size);
-            row.cell(one.map_calls as f64, count);
-            row.cell(one.mapped_bytes as f64, size);
+            self.rates(&mut row, &one, old);
+            row.sums(&one);
             row
         };
         self.users(self.now).into_iter().map(row).collect()
@@ -373,18 +360,16 @@ impl<'a> SnapshotDelta<'a> {
             let mut row = Row::new(subject, label(page, &one.exec, one.pid));
             let now = one.ledger.as_ref().unwrap_or(&nothing);
             let then = old.ledger.as_ref().unwrap_or(&nothing);
-            let ms = |part: fn(&LedgerRow) -> u64| self.more(part(now), part(then)) / 1e6;
             row.cell(one.threads.into(), count);
             row.cell(self.more(one.calls, old.calls), rate);
             row.cell(self.more(one.errors, old.errors), rate);
             row.cell(self.more(one.bytes, old.bytes), size);
-            let on_cpu = ms(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns));
+            let ledger = statistic::since(now, &mut then.clone());
+            let ms = |ns: u128| self.a_second(ns) / 1e6;
             let threads = f64::from(one.threads.max(old.threads).max(1));
-            let cpus = cpus_used(on_cpu, ms(|row| row.thread_ns), 1e3, threads);
+            let cpus = cpus_used(ms(on_cpu(&ledger)), ms(ledger.thread_ns.into()), 1e3, threads);
             row.cell(cpus * 100.0, per_cent);
-            row.cell(ms(|row| row.user_ns), rate);
-            row.cell(ms(|row| row.blocked_ns), rate);
-            row.cell(ms(|row| row.runnable_ns), rate);
+            self.rates(&mut row, now, then);
             row.text(one.inside.as_ref().map_or_else(String::new, |call| page.name(call, 16)));
             row
         };

@@ -3,15 +3,13 @@
 
 use iotomy_record::{Finding, Trace};
 
-use super::call_columns::{self, CallColumn, Whole};
 use super::call_sum::CallSum;
-use super::images;
-use super::{headline, ledger};
+use super::{call_columns, headline, images, ledger};
 use crate::Style;
+use crate::columns::Extent;
 use crate::findings::{TEXT, grade};
-use crate::numbers::{counted, decimals_for, share};
+use crate::numbers::{counted, share};
 use crate::page::{Ink, Page};
-use crate::table::{Column, Row, Table};
 
 /// The width of the smallest usual terminal.
 const COLUMNS: usize = 80;
@@ -95,33 +93,18 @@ fn print_ledger(page: &mut Page<'_>, record: &Trace, images: &[images::Image<'_>
 }
 
 /// The columns of the brief table: those that are worth most in any.
-fn is_shown(column: CallColumn) -> bool {
-    match column {
-        CallColumn::Declared(statistic, _) => {
-            ["calls", "errors", "bytes", "wall_ns"].contains(&statistic.name)
-        }
-        CallColumn::Share | CallColumn::Mean => true,
-        CallColumn::Open | CallColumn::Max | CallColumn::Quantile(..) => false,
-    }
-}
+const SHOWN: [&str; 7] = ["call", "calls", "errors", "bytes", "wall_ns", "wall_percent", "mean_ns"];
 
 fn print_calls(page: &mut Page<'_>, calls: &[CallSum<'_>], record: &Trace) {
     if calls.is_empty() {
         return;
     }
-    let whole: u128 = record.calls.iter().map(|call| u128::from(call.wall_ns)).sum();
-    let whole = Whole { wall: whole, decimals: decimals_for(whole as f64 / 1e6) };
-    let columns = call_columns::all().into_iter().filter(|column| is_shown(*column));
-    let columns: Vec<CallColumn> = columns.collect();
-    let mut heads = vec![Column::text("call", 11)];
-    heads.extend(columns.iter().map(|column| column.column()));
-    let mut table = Table::new(&heads);
-    for sum in calls {
-        let mut cells = vec![page.name(sum.name, 28)];
-        cells.extend(columns.iter().map(|column| column.cell(page, sum, whole).text));
-        table.push(Row { cells, ..Row::default() });
-    }
-    table.print(page);
+    let wall = CallSum::total("", &record.calls).wall();
+    let extent = Extent { rows: calls.len(), name: 28 };
+    let sheet = call_columns::columns(page, wall, extent)
+        .only(|field| SHOWN.contains(&&*field.key))
+        .sheet("calls", "Calls", calls, None, extent);
+    sheet.print(page, "");
 }
 
 /// The gravest findings in as many lines as there are, the last cut, and the number of those left out.

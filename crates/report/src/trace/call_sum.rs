@@ -1,9 +1,8 @@
-//! The same call summed, of one image or of several: every statistic of [`Call`], wide enough for any number of rows.
+//! The same call summed, of one image or of several.
 
 use std::collections::BTreeMap;
 
-use iotomy_record::statistic::{Joins, Statistic, Statistics};
-use iotomy_record::{Call, SortKey, is_bound};
+use iotomy_record::{Call, SortKey, is_bound, statistic};
 
 use crate::numbers::figure;
 use crate::page::Page;
@@ -13,8 +12,8 @@ use crate::page::Page;
 pub(crate) struct CallSum<'r> {
     pub(crate) name: &'r str,
     pub(crate) error_kinds: BTreeMap<&'r str, u128>,
-    /// In the order of the statistics; none of what no row knows.
-    sums: Vec<Option<u128>>,
+    /// The sum of every statistic that is a number.
+    pub(crate) numbers: Call,
     /// The longest call that ended.
     pub(crate) max: u64,
     /// No call took longer, but which took how long is not known.
@@ -27,47 +26,28 @@ pub(crate) struct CallSum<'r> {
 }
 
 impl<'r> CallSum<'r> {
-    /// A statistic, if it is known.
-    pub(crate) fn of(&self, statistic: &Statistic<Call>) -> Option<u128> {
-        self.named(statistic.name)
-    }
-
-    fn named(&self, name: &str) -> Option<u128> {
-        let at = Call::statistics().position(|one| one.name == name)?;
-        self.sums.get(at).copied().flatten()
-    }
-
     pub(crate) fn calls(&self) -> u128 {
-        self.named("calls").unwrap_or(0)
+        self.numbers.calls.into()
     }
 
     pub(crate) fn errors(&self) -> u128 {
-        self.named("errors").unwrap_or(0)
+        self.numbers.errors.into()
     }
 
     pub(crate) fn bytes(&self) -> u128 {
-        self.named("bytes").unwrap_or(0)
+        self.numbers.bytes.into()
     }
 
     pub(crate) fn wall(&self) -> u128 {
-        self.named("wall_ns").unwrap_or(0)
+        self.numbers.wall_ns.into()
     }
 
     pub(crate) fn on_cpu(&self) -> Option<u128> {
-        self.named("on_cpu_ns")
+        self.numbers.on_cpu_ns.map(u128::from)
     }
 
     pub(crate) fn blocked(&self) -> Option<u128> {
-        self.named("blocked_ns")
-    }
-
-    pub(crate) fn in_flight(&self) -> u128 {
-        self.named("in_flight").unwrap_or(0)
-    }
-
-    /// The number of these that were in progress when the watch began, and returned.
-    pub(crate) fn entered_before(&self) -> u128 {
-        self.named("entered_before").unwrap_or(0)
+        self.numbers.blocked_ns.map(u128::from)
     }
 
     /// The increase since `earlier`; an apparent decrease is 0. Calls in flight and the longest
@@ -77,23 +57,12 @@ impl<'r> CallSum<'r> {
         let mut row = self.clone();
         row.ended = row.ended.saturating_sub(earlier.ended);
         row.ended_ns = row.ended_ns.saturating_sub(earlier.ended_ns);
-        let sums = row.sums.iter_mut().zip(&earlier.sums).zip(Call::statistics());
-        for ((now, before), _) in sums.filter(|(_, one)| one.shape.joins == Joins::Sum) {
-            *now = now.map(|now| now.saturating_sub(before.unwrap_or(0)));
-        }
+        row.numbers = statistic::since(&self.numbers, &mut earlier.numbers.clone());
         row
     }
 
     fn add(&mut self, call: &'r Call) {
-        self.sums.resize(Call::FIELDS.len(), None);
-        for (sum, statistic) in self.sums.iter_mut().zip(Call::statistics()) {
-            let Some(number) = (statistic.field.number)(call).map(u128::from) else { continue };
-            let known = sum.get_or_insert_default();
-            *known = match statistic.shape.joins {
-                Joins::Sum | Joins::Gauge => *known + number,
-                Joins::Most => number.max(*known),
-            };
-        }
+        statistic::add_numbers(&mut self.numbers, call);
         for (kind, n) in &call.error_kinds {
             *self.error_kinds.entry(kind).or_default() += u128::from(*n);
         }
@@ -144,6 +113,7 @@ impl<'r> CallSum<'r> {
 
     /// What it is sorted by; 0 for the name.
     pub(super) fn value(&self, key: SortKey) -> u128 {
-        key.statistic().and_then(|statistic| self.of(statistic)).unwrap_or(0)
+        let number = key.statistic().and_then(|one| (one.field.number)(&self.numbers));
+        number.unwrap_or(0).into()
     }
 }

@@ -4,15 +4,17 @@
 
 use std::iter;
 
-use iotomy_record::{Call, Trace};
+use iotomy_record::{Call, SortKey, Trace};
 
-use super::call_columns::{self, Whole};
+use super::call_columns;
 use super::call_sum::CallSum;
 use super::images::{Image, command_line};
-use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, print_hidden, rows, shown_images};
+use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, rows, shown_images};
+use crate::columns::Extent;
 use crate::numbers::{decimals_for, fixed, thousands};
 use crate::page::{Ink, Page};
-use crate::table::{Column, Row, Table};
+use crate::sheet::{Cell, Field, Sheet};
+use crate::table::print_hidden;
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if images.len() > 1 && !record.calls.is_empty() {
@@ -50,33 +52,54 @@ fn print_title(page: &mut Page<'_>, image: &Image<'_>) {
 
 fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call]) {
     let sums = CallSum::by_name(calls.iter().copied(), record.view.sort);
-    let total = CallSum::total("all", calls.iter().copied());
+    let total = CallSum::total("", calls.iter().copied());
     let shown = usual_rows(record, &sums, total.wall());
     // A row "1 more" takes the place of the row itself.
     let shown =
         if record.view.top.is_none() && shown + 1 == sums.len() { sums.len() } else { shown };
-    let decimals = decimals_for(ms(total.wall()));
-    let columns = call_columns::all();
-    let mut heads = vec![Column::text("call", 11)];
-    heads.extend(columns.iter().map(|column| column.column()));
-    let mut table = Table::new(&heads);
-    let whole = Whole { wall: total.wall(), decimals };
-    let cells = |page: &Page<'_>, name: String, sum: &CallSum<'_>| {
-        let cells = columns.iter().map(|column| column.cell(page, sum, whole).text);
-        iter::once(name).chain(cells).collect()
-    };
-    for sum in &sums[..shown] {
-        let cells = cells(page, page.name(sum.name, 28), sum);
-        table.push(Row { cells, remarks: remarks(page, sum), ink: Ink::Plain });
-    }
-    if sums.len() > 1 {
-        let cells = cells(page, "all".into(), &total);
-        table.push(Row { cells, ink: Ink::Bold, ..Row::default() });
-    }
-    table.print(page);
+    let extent = Extent { rows: shown, name: 28 };
+    let sheet = call_columns::columns(page, total.wall(), extent).sheet(
+        "calls",
+        "Calls",
+        &sums,
+        Some(&total),
+        extent,
+    );
     let hidden: u128 = sums[shown..].iter().map(CallSum::wall).sum();
-    let what = format!(", {} ms in total", fixed(ms(hidden), decimals));
-    print_hidden(page, shown, sums.len(), &what);
+    let decimals = decimals_for(ms(total.wall()));
+    sheet.print(page, &format!(", {} ms in total", fixed(ms(hidden), decimals)));
+}
+
+/// Over all processes.
+pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Sheet {
+    let sums = CallSum::by_name(&record.calls, record.view.sort);
+    let total = CallSum::total("", &record.calls);
+    call_columns::columns(page, total.wall(), Extent::PAGE)
+        .sheet("calls", "Calls", &sums, Some(&total), Extent::PAGE)
+        .without_empty_columns()
+}
+
+/// Those of each process, a page's second table.
+pub(super) fn sheet_of_processes<'r>(
+    page: &Page<'_>,
+    record: &Trace,
+    images: &[Image<'r>],
+) -> Sheet {
+    let wall = CallSum::total("", &record.calls).wall();
+    let columns = call_columns::columns(page, wall, Extent::PAGE);
+    let of = |sums: &[CallSum<'r>]| {
+        columns.sheet("calls-of-processes", "Calls of each process", sums, None, Extent::PAGE)
+    };
+    let mut sheet = of(&[]);
+    sheet.fields.insert(0, Field::text("process", "process"));
+    for image in images {
+        let label = Cell::text(image.label(page));
+        let sums = CallSum::by_name(image.calls.iter().copied(), SortKey::WALL);
+        let rows = of(&sums).rows.into_iter();
+        sheet.rows.extend(rows.map(|row| iter::once(label.clone()).chain(row).collect::<Vec<_>>()));
+    }
+    sheet.folded = true;
+    sheet.without_empty_columns()
 }
 
 /// The number of rows: the requested one, or the default without rows that are too small to matter,
@@ -97,8 +120,9 @@ pub(super) fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
     if matches!(sum.name, "exit" | "exit_group") {
         remarks.push("never returns".to_string());
     } else {
-        if sum.entered_before() > 0 {
-            remarks.push(format!("{} entered before the watch", thousands(sum.entered_before())));
+        let entered_before = sum.numbers.entered_before;
+        if entered_before > 0 {
+            remarks.push(format!("{} entered before the watch", thousands(entered_before.into())));
         }
         if sum.open > 0 {
             remarks.push(format!("{} did not return", thousands(sum.open)));

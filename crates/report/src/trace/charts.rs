@@ -1,13 +1,13 @@
 //! The pictures of a trace: where the time went, the same of each process, and distributions.
 
 use iotomy_record::calls::RING_PREFIX;
-use iotomy_record::{Histogram, Quantity, SortKey, Trace};
+use iotomy_record::{Histogram, LedgerRow, Quantity, SortKey, Trace};
 
 use super::call_sum::CallSum;
 use super::distributions::{
     OFTEN, merged, of_ring_operation, ring_operations, ring_title, that_matter, what,
 };
-use super::images::{Image, Ledger};
+use super::images::{self, Image, residual};
 use super::ledger::{self, Kind};
 use crate::chart::{Chart, Drawing, Key, WIDE, fit};
 use crate::histogram;
@@ -102,8 +102,10 @@ pub(super) fn ledger(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> O
 
 /// The same of each process, its parts behind one another.
 pub(super) fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Option<Chart> {
-    let with: Vec<_> =
-        images.iter().filter_map(|image| Some((image.label(page), image.ledger?))).collect();
+    let with: Vec<_> = images
+        .iter()
+        .filter_map(|image| Some((image.label(page), image.ledger.clone()?)))
+        .collect();
     if with.len() < 2 {
         return None;
     }
@@ -125,11 +127,9 @@ pub(super) fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Option<Chart> 
 
 /// The time of several traced runs, beside each other.
 pub(crate) fn side_by_side(runs: &[(String, &Trace)]) -> Option<Chart> {
-    let rows: Vec<(String, Ledger)> = runs
+    let rows: Vec<(String, LedgerRow)> = runs
         .iter()
-        .filter_map(|(label, trace)| {
-            Some((label.clone(), Ledger::sum(&super::images::list(trace))?))
-        })
+        .filter_map(|(label, trace)| Some((label.clone(), images::ledger(&images::list(trace))?)))
         .take(PROCESSES)
         .collect();
     if rows.is_empty() {
@@ -147,8 +147,8 @@ pub(crate) fn side_by_side(runs: &[(String, &Trace)]) -> Option<Chart> {
 }
 
 /// A bar a row, its parts behind one another.
-fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
-    let time = |of: &Ledger| of.thread.max(0) as f64 / 1e6;
+fn stacked(rows: &[(String, LedgerRow)]) -> (Drawing, String) {
+    let time = |of: &LedgerRow| of.thread_ns as f64 / 1e6;
     let largest = rows.iter().map(|(_, of)| time(of)).fold(1e-9, f64::max);
     let decimals = decimals_for(largest);
     let mut drawing = Drawing::new(WIDE, ROW * rows.len() as f64 + 24.0);
@@ -158,11 +158,11 @@ fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
         let y = 22.0 + ROW * at as f64;
         drawing.text(LABELS, y + 12.5, "end", &fit(label, LABELS - 4.0));
         let parts = [
-            (Kind::Call, "in calls", of.calls),
-            (Kind::User, "user", of.user),
-            (Kind::Blocked, "blocked", of.blocked),
-            (Kind::Waiting, "run queue delay", of.runnable),
-            (Kind::Residual, "residual", of.residual()),
+            (Kind::Call, "in calls", of.calls_on_cpu_ns.into()),
+            (Kind::User, "user", of.user_ns.into()),
+            (Kind::Blocked, "blocked", of.blocked_ns.into()),
+            (Kind::Waiting, "run queue delay", of.runnable_ns.into()),
+            (Kind::Residual, "residual", residual(of)),
         ];
         // A record that does not add up must not draw over its figures.
         let sum: i128 = parts.iter().map(|(_, _, ns)| (*ns).max(0)).sum();
@@ -173,7 +173,7 @@ fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
             let tip = format!(
                 "{label}: {what} {} ms, {}",
                 fixed(ns as f64 / 1e6, decimals),
-                share(ns, of.thread.max(0).unsigned_abs())
+                share(ns, of.thread_ns.into())
             );
             drawing.rect([x, y, long, BAR], class(kind), &tip);
             x += long;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, LedgerRow, Process, RingOperation, SortKey, Trace};
+use iotomy_record::{Call, LedgerRow, Process, RingOperation, SortKey, Trace, statistic};
 
 use super::call_sum::CallSum;
 use crate::numbers::thousands;
@@ -20,11 +20,11 @@ pub(crate) struct Image<'r> {
     /// The first entry the record has for it.
     pub(crate) process: Option<&'r Process>,
     /// The number of forks that executed another program and that it represents; 0 for others.
-    forks: u64,
+    pub(super) forks: u64,
     pub(crate) threads: u64,
     pub(crate) calls: Vec<&'r Call>,
     pub(crate) ring_operations: Vec<&'r RingOperation>,
-    pub(crate) ledger: Option<Ledger>,
+    pub(crate) ledger: Option<LedgerRow>,
 }
 
 impl<'r> Image<'r> {
@@ -50,25 +50,29 @@ impl<'r> Image<'r> {
         (file != process.name()).then(|| page.name(file, 40))
     }
 
+    /// All of its calls.
+    pub(super) fn sum(&self) -> CallSum<'r> {
+        CallSum::total("", self.calls.iter().copied())
+    }
+
     /// The value it is sorted by.
     pub(super) fn value(&self, key: SortKey) -> u128 {
-        let total = || CallSum::total("", self.calls.iter().copied());
-        let part = |part: i128| part.max(0).unsigned_abs();
-        match (key, self.ledger) {
+        let of_ledger = || {
+            let (row, statistic) = (self.ledger.as_ref()?, key.statistic::<LedgerRow>()?);
+            (statistic.field.number)(row).map(u128::from)
+        };
+        match (key, &self.ledger) {
             (SortKey::WALL, _) => self.time(),
-            (SortKey::ON_CPU, Some(ledger)) => part(ledger.user + ledger.calls),
-            (SortKey::BLOCKED, Some(ledger)) => part(ledger.blocked),
+            (SortKey::ON_CPU, Some(row)) => on_cpu(row),
             (SortKey::NAME, _) => 0,
-            (key, _) => total().value(key),
+            (key, _) => of_ledger().unwrap_or_else(|| self.sum().value(key)),
         }
     }
 
     /// Time of its threads, or of its calls where that is all that is known.
     pub(crate) fn time(&self) -> u128 {
-        self.ledger.map_or_else(
-            || self.calls.iter().map(|c| u128::from(c.wall_ns)).sum(),
-            |ledger| ledger.thread.max(0).unsigned_abs(),
-        )
+        let of_calls = || self.calls.iter().map(|call| u128::from(call.wall_ns)).sum();
+        self.ledger.as_ref().map_or_else(of_calls, |row| row.thread_ns.into())
     }
 }
 
@@ -182,7 +186,7 @@ pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
     for row in &record.ledger {
         let apart = key(row.pid, &row.exec, row.image);
         let image = by_key.entry((row.pid, &row.exec, apart)).or_default();
-        image.ledger.get_or_insert_default().add(row);
+        statistic::add(image.ledger.get_or_insert_default(), row);
     }
     let mut images: Vec<Image<'_>> = Vec::with_capacity(by_key.len());
     let mut forks: Option<usize> = None;
@@ -222,64 +226,30 @@ impl<'r> Image<'r> {
         self.threads += other.threads;
         self.calls.extend(other.calls);
         self.ring_operations.extend(other.ring_operations);
-        self.ledger = match (self.ledger, other.ledger) {
-            (Some(a), Some(b)) => Some(a.plus(&b)),
-            (a, b) => a.or(b),
-        };
+        if let Some(row) = &other.ledger {
+            statistic::add(self.ledger.get_or_insert_default(), row);
+        }
     }
 }
 
-/// A ledger row, or the sum of several, wide enough for any.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Ledger {
-    pub(crate) thread: i128,
-    pub(crate) user: i128,
-    pub(crate) calls: i128,
-    pub(crate) blocked: i128,
-    pub(crate) runnable: i128,
+/// The time of all threads of some images; nothing when none has a ledger.
+pub(crate) fn ledger<'a, 'r: 'a>(
+    images: impl IntoIterator<Item = &'a Image<'r>>,
+) -> Option<LedgerRow> {
+    let mut rows = images.into_iter().filter_map(|image| image.ledger.as_ref()).peekable();
+    rows.peek().is_some().then(|| statistic::total(rows))
 }
 
-impl Ledger {
-    /// The increase since `earlier`; an apparent decrease is 0.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
-        let more = |now: i128, before: i128| (now - before).max(0);
-        Self {
-            thread: more(self.thread, earlier.thread),
-            user: more(self.user, earlier.user),
-            calls: more(self.calls, earlier.calls),
-            blocked: more(self.blocked, earlier.blocked),
-            runnable: more(self.runnable, earlier.runnable),
-        }
-    }
+/// The whole less its parts; computed from the parts, so that the printed rows add up for any
+/// record.
+pub(crate) fn residual(row: &LedgerRow) -> i128 {
+    let parts = [row.user_ns, row.calls_on_cpu_ns, row.blocked_ns, row.runnable_ns];
+    i128::from(row.thread_ns) - parts.map(i128::from).iter().sum::<i128>()
+}
 
-    pub(crate) fn add(&mut self, row: &LedgerRow) {
-        self.thread += i128::from(row.thread_ns);
-        self.user += i128::from(row.user_ns);
-        self.calls += i128::from(row.calls_on_cpu_ns);
-        self.blocked += i128::from(row.blocked_ns);
-        self.runnable += i128::from(row.runnable_ns);
-    }
-
-    /// The sum over images; nothing when none has one.
-    pub(crate) fn sum<'a, 'r: 'a>(images: impl IntoIterator<Item = &'a Image<'r>>) -> Option<Self> {
-        images.into_iter().filter_map(|image| image.ledger).reduce(|a, b| a.plus(&b))
-    }
-
-    fn plus(&self, other: &Self) -> Self {
-        Self {
-            thread: self.thread + other.thread,
-            user: self.user + other.user,
-            calls: self.calls + other.calls,
-            blocked: self.blocked + other.blocked,
-            runnable: self.runnable + other.runnable,
-        }
-    }
-
-    /// The whole less its parts; computed from the parts, so that the printed rows add up for any
-    /// record.
-    pub(crate) fn residual(&self) -> i128 {
-        self.thread - self.user - self.calls - self.blocked - self.runnable
-    }
+/// On a CPU, in calls and outside.
+pub(crate) fn on_cpu(row: &LedgerRow) -> u128 {
+    u128::from(row.user_ns) + u128::from(row.calls_on_cpu_ns)
 }
 
 /// The CPUs that threads used in so much time, by their time on a CPU and in all. A thread uses no more than

@@ -9,7 +9,7 @@
 use iotomy_record::{LedgerRow, SortKey, Trace};
 
 use super::call_sum::CallSum;
-use super::images::{Image, Ledger};
+use super::images::{self, Image};
 use crate::numbers::{counted, decimals_for, duration, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
@@ -70,14 +70,14 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
 
 /// The account of a record; none where no call took any time.
 pub(super) fn account(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Account> {
-    match Ledger::sum(images) {
+    match images::ledger(images) {
         Some(ledger) => Some(of_threads(page, record, &ledger)),
         None => of_calls(page, record),
     }
 }
 
-fn of_threads(page: &Page<'_>, record: &Trace, ledger: &Ledger) -> Account {
-    let thread = ledger.thread.max(0).unsigned_abs();
+fn of_threads(page: &Page<'_>, record: &Trace, ledger: &LedgerRow) -> Account {
+    let thread = u128::from(ledger.thread_ns);
     let calls = CallSum::by_name(&record.calls, SortKey::ON_CPU);
     let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
     let mut parts = parts(page, &calls, ledger, blockers);
@@ -99,10 +99,10 @@ fn of_threads(page: &Page<'_>, record: &Trace, ledger: &Ledger) -> Account {
 pub(crate) fn parts(
     page: &Page<'_>,
     calls: &[CallSum<'_>],
-    ledger: &Ledger,
+    ledger: &LedgerRow,
     blockers: Vec<String>,
 ) -> Vec<LedgerEntry> {
-    let thread = ledger.thread.max(0).unsigned_abs();
+    let thread = u128::from(ledger.thread_ns);
     let shown = worth_a_row(calls, thread, |call| call.on_cpu().unwrap_or(0));
     let mut parts: Vec<_> = calls[..shown]
         .iter()
@@ -115,19 +115,20 @@ pub(crate) fn parts(
         })
         .collect();
     let named: i128 = parts.iter().map(|part| part.ns).sum();
-    let mut blocked = LedgerEntry::new("blocked", ledger.blocked, Kind::Blocked);
+    let mut blocked = LedgerEntry::new("blocked", ledger.blocked_ns.into(), Kind::Blocked);
     blocked.remarks = blockers;
     parts.push(blocked);
-    parts.push(LedgerEntry::new("user (page faults included)", ledger.user, Kind::User));
-    parts.push(LedgerEntry::new("run queue delay", ledger.runnable, Kind::Waiting));
+    parts.push(LedgerEntry::new("user (page faults included)", ledger.user_ns.into(), Kind::User));
+    parts.push(LedgerEntry::new("run queue delay", ledger.runnable_ns.into(), Kind::Waiting));
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
-    if shown < calls.len() || ledger.calls > named {
+    let in_calls = i128::from(ledger.calls_on_cpu_ns);
+    if shown < calls.len() || in_calls > named {
         // Calls that ran in no row: those not watched, or not returned, are among the others.
-        let others = (ledger.calls - named).max(0);
+        let others = (in_calls - named).max(0);
         parts.push(LedgerEntry::new(other_calls(calls.len() - shown), others, Kind::Call));
     }
     let printed: i128 = parts.iter().map(|part| part.ns).sum();
-    parts.push(LedgerEntry::new("residual", ledger.thread - printed, Kind::Residual));
+    parts.push(LedgerEntry::new("residual", signed(thread) - printed, Kind::Residual));
     parts
 }
 

@@ -2,22 +2,16 @@
 //!
 //! Computed by `count_path` in `crates/observe/src/bpf/paths.bpf.h`.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use iotomy_record::{PathUse, Trace};
+use iotomy_record::{PathUse, Trace, statistic};
 
 use super::rows;
-use crate::numbers::{counted, decimals_for, figure, fixed, thousands};
+use crate::columns::{self, Columns, Extent};
+use crate::numbers::{counted, decimals_for, figure};
 use crate::page::{Ink, Page};
-use crate::sheet::{Cell, Field, Sheet, name};
-use crate::table::{Column, Row, Table};
-
-const COLUMNS: [Column; 3] = [
-    Column::text("call, outcome, path", 9),
-    Column::number("calls", "", 8),
-    Column::number("time", "ms", 5),
-];
+use crate::sheet::{Cell, Field, Sheet};
+use crate::table::print_hidden;
 
 /// Columns a path may take on the widest line.
 const PATH: usize = 100;
@@ -29,49 +23,31 @@ const USUAL_PATHS: usize = 5;
 /// A path that could not be read.
 const UNREAD: &str = "(not readable)";
 
-/// Calls with the same path and outcome, or with the same outcome.
-#[derive(Default)]
-struct Sum {
-    calls: u128,
-    wall_ns: u128,
-}
-
-impl Sum {
-    fn add(&mut self, one: &PathUse) {
-        self.calls += u128::from(one.calls);
-        self.wall_ns += u128::from(one.wall_ns);
-    }
-}
-
 /// A call, whether it is about its second path, and its error.
 type Outcome<'r> = (&'r str, bool, Option<&'r str>);
 
 /// Paths with the same outcome: the sum of them, and each.
-type OfOutcome<'r> = (Outcome<'r>, Sum, Vec<(Option<&'r str>, Sum)>);
+type OfOutcome<'r> = (Outcome<'r>, PathUse, Vec<(Option<&'r str>, PathUse)>);
 
-/// Most calls first, both the outcomes and the paths of each.
+/// Most calls first, unless another order was requested, both the outcomes and the paths of each.
 fn by_outcome(record: &Trace) -> Vec<OfOutcome<'_>> {
-    let mut all: BTreeMap<Outcome<'_>, BTreeMap<Option<&str>, Sum>> = BTreeMap::new();
+    let mut all: BTreeMap<Outcome<'_>, BTreeMap<Option<&str>, PathUse>> = BTreeMap::new();
     for one in &record.paths {
         let outcome = (one.syscall.as_str(), one.second, one.error.as_deref());
         let paths = all.entry(outcome).or_default();
-        paths.entry(one.path.as_deref()).or_default().add(one);
+        statistic::add(paths.entry(one.path.as_deref()).or_default(), one);
     }
+    let key = record.view.sort;
     let mut all: Vec<OfOutcome<'_>> = all
         .into_iter()
         .map(|(outcome, paths)| {
-            let mut sum = Sum::default();
-            for one in paths.values() {
-                sum.calls += one.calls;
-                sum.wall_ns += one.wall_ns;
-            }
+            let sum = statistic::total(paths.values());
             let mut paths: Vec<_> = paths.into_iter().collect();
-            // Stable: equals stay in the order of their names.
-            paths.sort_by_key(|(_, sum)| Reverse(sum.calls));
+            columns::sort(&mut paths, key, |(_, sum)| sum, |sum| sum.calls);
             (outcome, sum, paths)
         })
         .collect();
-    all.sort_by_key(|(_, sum, _)| Reverse(sum.calls));
+    columns::sort(&mut all, key, |(_, sum, _)| sum, |sum| sum.calls);
     all
 }
 
@@ -85,6 +61,9 @@ fn title(page: &Page<'_>, (call, second, error): Outcome<'_>) -> String {
     }
 }
 
+/// A line of the terminal: an outcome, a path, or the number of paths that are not shown.
+type Line<'r> = (Ink, String, Option<&'r PathUse>);
+
 pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     if !record.view.paths {
         return;
@@ -97,58 +76,64 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     }
     let most = all.iter().map(|(_, sum, _)| sum.wall_ns).max().unwrap_or(0);
     let decimals = decimals_for(most as f64 / 1e6);
-    let cells = |text: String, sum: &Sum| {
-        vec![text, thousands(sum.calls), fixed(sum.wall_ns as f64 / 1e6, decimals)]
-    };
-    let mut table = Table::new(&COLUMNS);
     let shown = rows(record, USUAL_OUTCOMES).min(all.len());
+    let mut lines: Vec<Line<'_>> = Vec::new();
     for (outcome, sum, paths) in &all[..shown] {
         let title = title(page, *outcome);
         let title = format!("{title}: {}", counted(paths.len() as u128, "path", "paths"));
-        table.push(Row { cells: cells(title, sum), ink: Ink::Bold, ..Row::default() });
+        lines.push((Ink::Bold, title, Some(sum)));
         let few = rows(record, USUAL_PATHS).min(paths.len());
         for (path, sum) in &paths[..few] {
             let path = path.map_or_else(|| UNREAD.to_owned(), |path| page.name(path, PATH));
-            table.push(Row { cells: cells(format!("  {path}"), sum), ..Row::default() });
+            lines.push((Ink::Plain, format!("  {path}"), Some(sum)));
         }
         if few < paths.len() {
             let rest = format!("  … {} more (--top {})", paths.len() - few, paths.len());
-            let cells = vec![rest, String::new(), String::new()];
-            table.push(Row { cells, ink: Ink::Dim, ..Row::default() });
+            lines.push((Ink::Dim, rest, None));
         }
     }
-    table.print(page);
-    super::print_hidden(page, shown, all.len(), " outcomes");
+    let every = Extent { rows: lines.len(), name: PATH };
+    Columns::new()
+        .text(Field::text("path", "call, outcome, path").worth(9), |(_, text, _): &Line<'_>| {
+            text.clone()
+        })
+        .declared::<PathUse>(decimals, |(_, _, sum)| *sum)
+        .sheet("paths", "Paths", &lines, None, every)
+        .print_inked(page, |at| lines[at].0);
+    print_hidden(page, shown, all.len(), " outcomes");
 }
+
+/// A path, and the outcome of its calls.
+type Row<'r> = (Outcome<'r>, Option<&'r str>, PathUse);
 
 /// All of them, for a page; nothing where paths were not counted.
 pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
     if record.paths.is_empty() {
         return None;
     }
-    let fields = vec![
-        Field::text("call", "call"),
-        Field::text("outcome", "outcome"),
-        Field::text("path", "path"),
-        Field::number("calls", "calls", ""),
-        Field::number("wall_ns", "time", "ms"),
-        Field::number("mean_ns", "mean", "µs"),
-    ];
-    let mut sheet = Sheet::new("paths", "Paths", fields);
-    for ((call, second, error), _, paths) in by_outcome(record) {
-        let call = page.name(call, 60) + if second { " (second path)" } else { "" };
-        for (path, sum) in paths {
+    let all = by_outcome(record);
+    let most = all.iter().map(|(_, sum, _)| sum.wall_ns).max().unwrap_or(0);
+    let paths: Vec<Row<'_>> = (all.into_iter())
+        .flat_map(|(outcome, _, paths)| {
+            paths.into_iter().map(move |(path, sum)| (outcome, path, sum))
+        })
+        .collect();
+    let mut sheet = Columns::new()
+        .text(Field::text("call", "call"), |((call, second, _), ..): &Row<'_>| {
+            page.name(call, 60) + if *second { " (second path)" } else { "" }
+        })
+        .text(Field::text("outcome", "outcome"), |((.., error), ..)| {
+            error.map_or_else(|| "ok".to_owned(), |error| page.name(error, 40))
+        })
+        .text(Field::text("path", "path"), |(_, path, _)| {
+            path.map_or_else(|| UNREAD.to_owned(), |path| page.name(path, Extent::PAGE.name))
+        })
+        .declared(decimals_for(most as f64 / 1e6), |(.., sum): &Row<'_>| Some(sum))
+        .number(Field::number("mean_ns", "mean", "µs"), |(.., sum)| {
             let mean = sum.wall_ns as f64 / sum.calls.max(1) as f64;
-            sheet.push(vec![
-                Cell::text(call.clone()),
-                Cell::text(error.map_or_else(|| "ok".to_owned(), |error| page.name(error, 40))),
-                Cell::text(path.map_or_else(|| UNREAD.to_owned(), |path| name(page, path))),
-                Cell::count(sum.calls),
-                Cell::whole(sum.wall_ns, figure(sum.wall_ns as f64 / 1e6)),
-                Cell::real(mean, figure(mean / 1e3)),
-            ]);
-        }
-    }
+            Cell::real(mean, figure(mean / 1e3))
+        })
+        .sheet("paths", "Paths", &paths, None, Extent::PAGE);
     sheet.folded = true;
     Some(sheet)
 }

@@ -4,75 +4,66 @@
 
 use iotomy_record::Trace;
 
-use super::call_sum::CallSum;
-use super::images::{Image, Ledger};
-use super::{print_hidden, shown_images};
-use crate::numbers::{bytes, decimals_for, fixed, thousands};
-use crate::page::{Ink, Page};
-use crate::table::{Column, Row, Table};
-
-const COLUMNS: [Column; 10] = [
-    Column::text("process", 9),
-    Column::number("threads", "", 2),
-    Column::number("time", "ms", 8),
-    Column::number("user", "ms", 6),
-    Column::number("in calls", "ms", 7),
-    Column::number("blocked", "ms", 6),
-    Column::number("runq", "ms", 4),
-    Column::number("residual", "ms", 3),
-    Column::number("calls", "", 8),
-    Column::number("bytes", "", 5),
-];
+use super::images::{self, Image, command_line, residual};
+use super::shown_images;
+use crate::columns::{Columns, Extent};
+use crate::numbers::{decimals_for, fixed};
+use crate::page::Page;
+use crate::sheet::{Cell, Field, Sheet};
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if images.len() < 2 {
         return;
     }
-    let shown = shown_images(record, images);
-    let total = Ledger::sum(images);
-    let decimals = decimals_for(total.map_or(0.0, |t| t.thread as f64 / 1e6));
-    let mut table = Table::new(&COLUMNS);
-    for image in shown {
-        let threads = image.process.map(|_| thousands(image.threads.into())).unwrap_or_default();
-        let calls = CallSum::total("", image.calls.iter().copied());
-        table.push(Row {
-            cells: cells(image.label(page), threads, image.ledger, &calls, decimals),
-            ..Row::default()
-        });
-    }
-    // Less than the rows add up to: a thread that executes a program is in both images.
-    let threads = u128::from(record.thread_count());
-    let calls = CallSum::total("", &record.calls);
-    table.push(Row {
-        cells: cells("all".into(), thousands(threads), total, &calls, decimals),
-        ink: Ink::Bold,
-        ..Row::default()
-    });
+    let extent = Extent { rows: shown_images(record, images).len(), name: 24 };
     page.blank();
-    table.print(page);
-    print_hidden(page, shown.len(), images.len(), "");
+    sheet(page, record, images, extent).print(page, "");
 }
 
-fn cells(
-    label: String,
-    threads: String,
-    ledger: Option<Ledger>,
-    calls: &CallSum<'_>,
-    decimals: usize,
-) -> Vec<String> {
-    let ms = |part: fn(&Ledger) -> i128| {
-        ledger.map_or_else(String::new, |ledger| fixed(part(&ledger) as f64 / 1e6, decimals))
+pub(super) fn sheet(
+    page: &Page<'_>,
+    record: &Trace,
+    images: &[Image<'_>],
+    extent: Extent,
+) -> Sheet {
+    let total = Image {
+        // Less than the rows add up to: a thread that executes a program is in both images.
+        threads: record.thread_count(),
+        calls: record.calls.iter().collect(),
+        ledger: images::ledger(images),
+        ..Image::default()
     };
-    vec![
-        label,
-        threads,
-        ms(|l| l.thread),
-        ms(|l| l.user),
-        ms(|l| l.calls),
-        ms(|l| l.blocked),
-        ms(|l| l.runnable),
-        ms(Ledger::residual),
-        thousands(calls.calls()),
-        if calls.bytes() > 0 { bytes(calls.bytes()) } else { String::new() },
-    ]
+    let whole = total.ledger.as_ref().map_or(0, |row| row.thread_ns);
+    let decimals = decimals_for(whole as f64 / 1e6);
+    // In one column with its name: the table has to fit on paper.
+    let name = |image: &Image<'_>| {
+        let binary = image.binary(page).filter(|_| extent.is_page());
+        image.label(page) + &binary.map(|binary| format!(" [{binary}]")).unwrap_or_default()
+    };
+    let arguments = |image: &Image<'_>| match image.process {
+        Some(process) => command_line(page, &process.argv, process.argv_words, 200),
+        None => String::new(),
+    };
+    Columns::new()
+        .text(Field::text("process", "process").worth(9), name)
+        .text(Field::text("command", "arguments"), arguments)
+        .number(Field::number("threads", "threads", "").worth(2), |image| {
+            Cell::count(image.threads).if_any()
+        })
+        .declared(decimals, |image: &Image<'_>| image.ledger.as_ref())
+        .number(Field::number("residual_ns", "residual", "ms").worth(3), |image| {
+            Cell::from_option(image.ledger.as_ref().map(residual), |ns| {
+                Cell::whole(ns, fixed(ns as f64 / 1e6, decimals))
+            })
+        })
+        .number(Field::number("calls", "calls", "").worth(8), |image| {
+            Cell::count(image.sum().calls())
+        })
+        .number(Field::number("bytes", "bytes", "").worth(5), |image| {
+            Cell::size(image.sum().bytes()).if_any()
+        })
+        .number(Field::number("max_rss_bytes", "resident", ""), |image| {
+            Cell::from_option(image.process, |process| Cell::size(process.max_rss_bytes))
+        })
+        .sheet("processes", "Processes", images, Some(&total), extent)
 }

@@ -10,11 +10,11 @@ use iotomy_record::calls::{ALL_RINGS, RING_PREFIX};
 use iotomy_record::{RingOperation, Trace};
 
 use super::images::{Image, Names};
-use super::{USUAL_ROWS, print_hidden, rows};
+use super::{USUAL_ROWS, rows};
+use crate::columns::{self, Columns, Extent};
 use crate::numbers::{bytes, counted, figure, fixed, thousands};
 use crate::page::{Ink, Page};
 use crate::sheet::{Cell, Field, Sheet};
-use crate::table::{Column, Row, Table};
 
 /// The remark where ring operations were chosen, and not watched.
 const UNSEEN_THOUGH_CHOSEN: &str = "io_uring: ring operations were not watched: the observer does \
@@ -24,42 +24,30 @@ const UNSEEN_THOUGH_CHOSEN: &str = "io_uring: ring operations were not watched: 
 const UNSEEN: &str = "io_uring: what its rings did was not watched; the table of calls has \
     io_uring_enter only, without their bytes and errors";
 
-const COLUMNS: [Column; 13] = [
-    Column::text("ring operation", 13),
-    Column::number("requests", "", 12),
-    Column::number("failed", "", 11),
-    Column::number("bytes", "", 10),
-    Column::number("results", "", 4),
-    Column::number("inline", "", 6),
-    Column::number("polled", "", 6),
-    Column::number("worker", "", 6),
-    Column::number("sqpoll", "", 6),
-    Column::number("p50", "µs", 8),
-    Column::number("p99", "µs", 9),
-    Column::number("max", "µs", 7),
-    Column::text("by", 1),
-];
-
 /// The remark where classic asynchronous I/O was used.
 const AIO: &str = "io_submit: what classic asynchronous I/O read and wrote is not seen; its bytes are in no table";
 
 /// An operation of all images, and who submitted it.
-type Sum<'r> = (RingOperation, BTreeSet<(u32, &'r str)>);
+#[derive(Default)]
+struct Sum<'r> {
+    of: RingOperation,
+    by: BTreeSet<(u32, &'r str)>,
+}
 
-/// By operation, most requests first.
+/// By operation, most requests first, unless another order was requested.
 fn by_operation(record: &Trace) -> Vec<Sum<'_>> {
     let mut sums: BTreeMap<&str, Sum<'_>> = BTreeMap::new();
     for row in &record.ring_operations {
-        let (sum, by) = sums.entry(&row.op).or_default();
-        sum.merge(row);
-        by.insert((row.pid, &row.exec));
+        let sum = sums.entry(&row.op).or_insert_with(|| Sum {
+            of: RingOperation { op: row.op.clone(), ..RingOperation::default() },
+            by: BTreeSet::new(),
+        });
+        sum.of.merge(row);
+        sum.by.insert((row.pid, &row.exec));
     }
-    let mut sums: Vec<(&str, Sum<'_>)> = sums.into_iter().collect();
-    // Stable: equals stay in the order of their names.
-    sums.sort_by_key(|(_, (sum, _))| Reverse(sum.submitted));
-    let named =
-        sums.into_iter().map(|(op, (sum, by))| (RingOperation { op: op.to_owned(), ..sum }, by));
-    named.collect()
+    let mut sums: Vec<Sum<'_>> = sums.into_values().collect();
+    columns::sort(&mut sums, record.view.sort, |sum| &sum.of, |row| row.submitted);
+    sums
 }
 
 /// How many requests there were, and their bytes: for the headline. `None` without any.
@@ -135,71 +123,55 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         page.blank();
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, AIO);
     }
-    let sums = by_operation(record);
-    if sums.is_empty() {
-        return;
+    if !record.ring_operations.is_empty() {
+        page.blank();
+        print_table(page, record, images.len(), USUAL_ROWS);
     }
-    let names = Names::from_record(record);
-    page.blank();
-    table(page, record, &sums, USUAL_ROWS, |page, by| match by.first() {
-        _ if images.len() < 2 => String::new(),
-        Some((pid, exec)) if by.len() == 1 => names.label(page, exec, *pid),
-        _ => counted(by.len() as u128, "process", "processes"),
-    });
 }
 
 /// Those of an interval, without who submitted them.
 pub(crate) fn print_in_interval(page: &mut Page<'_>, record: &Trace, usual_rows: usize) {
-    let sums = by_operation(record);
-    if !sums.is_empty() {
-        table(page, record, &sums, usual_rows, |_, _| String::new());
+    if !record.ring_operations.is_empty() {
+        print_table(page, record, 0, usual_rows);
     }
 }
 
-fn table<'r>(
-    page: &mut Page<'_>,
-    record: &Trace,
-    sums: &[Sum<'r>],
-    usual_rows: usize,
-    by: impl Fn(&Page<'_>, &BTreeSet<(u32, &'r str)>) -> String,
-) {
-    let shown = rows(record, usual_rows).min(sums.len());
-    let mut table = Table::new(&COLUMNS);
-    for (sum, images) in &sums[..shown] {
-        table.push(Row {
-            cells: cells(page, sum, by(page, images)),
-            remarks: remarks(page, sum),
-            ..Row::default()
-        });
-    }
-    table.print(page);
-    print_hidden(page, shown, sums.len(), "");
+fn print_table(page: &mut Page<'_>, record: &Trace, images: usize, usual_rows: usize) {
+    let extent = Extent { rows: rows(record, usual_rows), name: 28 };
+    table(page, record, images, extent).print(page, "");
     if let Some(batches) = batches(record) {
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &batches);
     }
 }
 
-fn cells(page: &Page<'_>, sum: &RingOperation, by: String) -> Vec<String> {
-    let some = |n: u64| if n > 0 { thousands(n.into()) } else { String::new() };
-    let us = |ns: u64| match sum.wall_times.is_empty() {
-        true => String::new(),
-        false => figure(ns as f64 / 1e3),
+/// With who submitted them, where there are several images.
+fn table(page: &Page<'_>, record: &Trace, images: usize, extent: Extent) -> Sheet {
+    let names = Names::from_record(record);
+    let us = |key: &str, head: &str, worth: u8| Field::number(key, head, "µs").worth(worth);
+    let known = |sum: &Sum<'_>, ns: u64| {
+        let known = (!sum.of.wall_times.is_empty()).then_some(ns);
+        Cell::from_option(known, |ns| Cell::whole(ns, figure(ns as f64 / 1e3)))
     };
-    vec![
-        page.name(&sum.op, 28),
-        thousands(sum.submitted.into()),
-        some(sum.errors),
-        if sum.bytes > 0 { bytes(sum.bytes.into()) } else { String::new() },
-        some(sum.multishot_completions),
-        some(sum.inline),
-        some(sum.polled),
-        some(sum.worker),
-        some(sum.sqpoll),
-        us(sum.wall_times.quantile(0.5)),
-        us(sum.wall_times.quantile(0.99)),
-        format!("{}{}", if sum.max_is_bound { page.at_most() } else { "" }, us(sum.max_ns)),
-        by,
-    ]
+    let quantile = |share| move |sum: &Sum<'_>| known(sum, sum.of.wall_times.quantile(share));
+    Columns::new()
+        .text(Field::text("op", "ring operation").worth(13), |sum: &Sum<'_>| {
+            page.name(&sum.of.op, extent.name)
+        })
+        .declared(0, |sum: &Sum<'_>| Some(&sum.of))
+        .number(us("p50_ns", "p50", 8), quantile(0.5))
+        .number(us("p99_ns", "p99", 9), quantile(0.99))
+        .number(us("max_ns", "max", 7), |sum| {
+            let cell = known(sum, sum.of.max_ns);
+            let at_most = if sum.of.max_is_bound { page.at_most() } else { "" };
+            Cell { text: format!("{at_most}{}", cell.text), ..cell }
+        })
+        .text(Field::text("by", "by").worth(1), |sum| match sum.by.first() {
+            _ if images < 2 => String::new(),
+            Some((pid, exec)) if sum.by.len() == 1 => names.label(page, exec, *pid),
+            _ => counted(sum.by.len() as u128, "process", "processes"),
+        })
+        .text(Field::remarks(), |sum| remarks(page, &sum.of).join(", "))
+        .sheet("ring_operations", "Ring operations (io_uring)", &by_operation(record), None, extent)
 }
 
 /// The requests that had not ended, the completions that found no room, and the errors, the most frequent first.
@@ -229,51 +201,12 @@ fn remarks(page: &Page<'_>, sum: &RingOperation) -> Vec<String> {
 }
 
 /// All of them, for a page; nothing where there were none, and none were missed.
-pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
-    let sums = by_operation(record);
+pub(super) fn sheet(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Sheet> {
     let remark = unseen(record);
-    if sums.is_empty() && remark.is_none() && !has_aio(record) {
+    if record.ring_operations.is_empty() && remark.is_none() && !has_aio(record) {
         return None;
     }
-    let fields = vec![
-        Field::text("op", "operation"),
-        Field::number("submitted", "requests", ""),
-        Field::number("completed", "ended", ""),
-        Field::number("errors", "failed", ""),
-        Field::number("bytes", "bytes", ""),
-        Field::number("multishot_completions", "results", ""),
-        Field::number("inline", "inline", ""),
-        Field::number("polled", "polled", ""),
-        Field::number("worker", "worker", ""),
-        Field::number("sqpoll", "sqpoll", ""),
-        Field::number("p50_ns", "p50", "µs"),
-        Field::number("p99_ns", "p99", "µs"),
-        Field::number("max_ns", "max", "µs"),
-        Field::text("remarks", "remarks"),
-    ];
-    let mut sheet = Sheet::new("ring_operations", "Ring operations (io_uring)", fields);
-    for (sum, _) in &sums {
-        let known = !sum.wall_times.is_empty();
-        let us = |ns: u64| {
-            Cell::from_option(known.then_some(ns), |ns| Cell::whole(ns, figure(ns as f64 / 1e3)))
-        };
-        sheet.push(vec![
-            Cell::text(page.name(&sum.op, 60)),
-            Cell::count(sum.submitted),
-            Cell::count(sum.completed),
-            Cell::count(sum.errors).if_any(),
-            Cell::size(sum.bytes).if_any(),
-            Cell::count(sum.multishot_completions).if_any(),
-            Cell::count(sum.inline).if_any(),
-            Cell::count(sum.polled).if_any(),
-            Cell::count(sum.worker).if_any(),
-            Cell::count(sum.sqpoll).if_any(),
-            us(sum.wall_times.quantile(0.5)),
-            us(sum.wall_times.quantile(0.99)),
-            us(sum.max_ns),
-            Cell::text(remarks(page, sum).join(", ")),
-        ]);
-    }
+    let mut sheet = table(page, record, images.len(), Extent::PAGE);
     sheet.notes.extend(remark.map(str::to_owned));
     if has_aio(record) {
         sheet.notes.push(AIO.to_owned());
