@@ -75,8 +75,7 @@ static long climb_on(u32 turn, void *with)
 	from -= length;
 	barrier_var(from);
 	from &= STRING_MOST - 1;
-	bpf_probe_read_kernel((char *)m->one + from, length,
-			      (void *)word_at(&dentry->d_name.name));
+	bpf_probe_read_kernel((char *)m->one + from, length, (void *)word_at(&dentry->d_name.name));
 	from--;
 	BYTE(m->one, from) = '/';
 	c->from = from;
