@@ -12,6 +12,7 @@ mod recorder;
 mod resolving;
 mod ring;
 mod status;
+mod text;
 mod user;
 mod views;
 pub(super) mod watching;
@@ -34,6 +35,7 @@ use self::calls::Chosen;
 pub(super) use self::calls::groups;
 use self::status::TRACE_STATUS;
 pub(super) use self::status::{WATCH_STATUS, ended};
+use self::text::report_text;
 pub(super) use self::user::UserArgs;
 use super::outputs::Outputs;
 use super::saving::SaveArgs;
@@ -495,11 +497,4 @@ fn write_out(args: &TraceArgs, record: &Trace, mut outputs: Outputs) -> Result<(
     };
     let saved = outputs.take("--json").map(|to| RecordRef::Trace(record).save(to));
     outputs::all([Some(reported), saved].into_iter().flatten().map(|one| one.map_err(Into::into)))
-}
-
-fn report_text(record: &Trace, is_brief: bool, style: &Style) -> String {
-    match is_brief {
-        true => iotomy_report::trace_brief(record, style),
-        false => iotomy_report::trace(record, style),
-    }
 }

@@ -16,7 +16,7 @@ use iotomy_record::store::{AnotherFile, OutputFile, RecordRef};
 use iotomy_record::{Trace, lossless};
 use std::os::unix::ffi::OsStrExt;
 
-use super::report_text;
+use super::text::report_text;
 use crate::errors::print_error;
 use crate::screen::{OutputStyle, shown};
 use crate::verbs::outputs;
