@@ -133,7 +133,7 @@ pub(crate) fn shown(text: &str) -> String {
     message(text, speaks_utf8())
 }
 
-/// A path in a line for the user, each of its bytes as [`lossless`] writes it.
+/// A path in a line for the user, each of its bytes as [`iotomy_record::lossless`] writes it.
 pub(crate) fn path_text(path: impl AsRef<Path>) -> String {
     printable(&iotomy_record::path_text(path), true)
 }
