@@ -5,7 +5,9 @@ mod pictures;
 mod rows;
 mod text;
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
 
 use crate::form::{Action, Form};
@@ -40,7 +42,7 @@ pub struct Printer<'f> {
     /// What was printed, to be taken.
     pub text: Vec<u8>,
     /// The commands of `system()`, in their order, each with how much of the text comes before it.
-    pub commands: Vec<(usize, String)>,
+    pub commands: Vec<(usize, OsString)>,
     /// What was wrong, a line each.
     pub errors: Vec<String>,
     has_heading: bool,
@@ -137,8 +139,7 @@ impl<'f> Printer<'f> {
             }
             Action::System(format) => {
                 let command = self.formatted(format, values, &record.values);
-                let command = String::from_utf8_lossy(&command).into_owned();
-                self.commands.push((self.text.len(), command));
+                self.commands.push((self.text.len(), OsString::from_vec(command)));
             }
             Action::Printa(format, all) => self.printa(format.as_ref(), all, aggregations),
             Action::Clear(aggregation) => aggregations.clear(*aggregation),

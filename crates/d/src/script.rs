@@ -86,7 +86,11 @@ pub fn run_on(
     Ok(Run {
         text: printer.text,
         errors: printer.errors,
-        commands: printer.commands.into_iter().map(|(_, command)| command).collect(),
+        commands: printer
+            .commands
+            .into_iter()
+            .map(|(_, command)| command.to_string_lossy().into_owned())
+            .collect(),
         drops: engine.drops(),
         faults: engine.faults(),
         status: engine.exit(),

@@ -34,6 +34,24 @@ fn dissected(condition: &str, options: &[&str], words: &[&str]) -> (Anatomy, Out
     (record.unwrap_or_else(|error| panic!("{error}: {output:?}")), output)
 }
 
+#[test]
+fn a_condition_that_no_call_can_fulfil_is_refused() {
+    for (condition, said) in [
+        ("bytes < 0", "no values can fulfil this"),
+        (
+            "call == \"getpid\" && bytes > 5",
+            "no call or ring operation that is counted can fulfil this",
+        ),
+        // Ring operations are not dissected.
+        ("call == \"ring:read\"", "no call or ring operation that is counted can fulfil this"),
+    ] {
+        let output = iotomy(&["anatomy", "--where", condition, "true"]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.starts_with("iotomy: --where: ") && error.contains(said), "{error}");
+    }
+}
+
 /// The only call that is dissected.
 fn only<'r>(record: &'r Anatomy, name: &str) -> &'r DissectedCall {
     let mut calls = record.calls.iter().filter(|row| row.syscall.is_some());

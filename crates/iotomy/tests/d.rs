@@ -115,6 +115,13 @@ fn what_system_runs_comes_between_the_lines_around_it() {
 }
 
 #[test]
+fn what_system_runs_has_the_bytes_of_the_program() {
+    let program = "BEGIN { system(\"printf %%s a\\xffb\"); exit(0); }";
+    let Some(run) = d(&["-q", "-w", "-n", program]) else { return };
+    assert_eq!(run.stdout, b"a\xffb", "{run:?}");
+}
+
+#[test]
 fn the_end_comes_by_a_signal_or_a_time_and_prints_what_was_not_printed() {
     if !bpf() {
         return;

@@ -231,7 +231,7 @@ fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
         Some(target) => target,
         None => Target::Command(command(&args.command, &args.user)?),
     };
-    Ok(Request {
+    let request = Request {
         wait: args.wait,
         duration: args.duration,
         // Of the whole machine they are too many.
@@ -240,7 +240,9 @@ fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
         ring_operations: args.r#where.is_some().then(BTreeSet::new),
         filter: filter::filter(args.r#where.as_deref(), None, &[])?,
         ..Request::new(target)
-    })
+    };
+    filter::check(&request, args.r#where.is_some(), false)?;
+    Ok(request)
 }
 
 fn record(

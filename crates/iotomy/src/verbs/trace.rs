@@ -400,17 +400,8 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         },
         rows: args.max_rows,
     };
-    let unfulfilled = [
-        ("--where", args.r#where.is_some() && !request.can_count()),
-        ("--until", args.until.is_some() && !request.can_be_ended()),
-    ];
-    match unfulfilled.iter().find(|(_, is)| *is) {
-        Some((option, _)) => Err(Refusal::Other(anyhow!(
-            "{option}: no call or ring operation that is counted can fulfil this; check the names of \
-             calls and groups"
-        ))),
-        None => Ok(request),
-    }
+    filter::check(&request, args.r#where.is_some(), args.until.is_some())?;
+    Ok(request)
 }
 
 /// The command for `argv`, run as `user` or as the current user.

@@ -1,6 +1,7 @@
 //! Where a program's output goes while it runs, and how its errors are told.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Stdout, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -139,7 +140,7 @@ impl iotomy_observe::d::Console for Console {
         }
     }
 
-    fn system(&mut self, command: &str) {
+    fn system(&mut self, command: &OsStr) {
         let mut shell = Command::new("/bin/sh");
         ignore_keys_as_given(&mut shell);
         let status = shell.arg("-c").arg(command).status();

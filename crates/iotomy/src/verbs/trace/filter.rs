@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
-use iotomy_observe::{AGGREGATIONS, Filter, VARIABLES};
+use iotomy_observe::{AGGREGATIONS, Filter, Request, VARIABLES};
 
 use crate::errors::InText;
 
@@ -54,6 +54,23 @@ pub(super) fn help_by() -> String {
          --where explains them.",
         names.join(", ")
     )
+}
+
+/// Checks that there are calls, or ring operations, which can fulfil a condition on those that are counted, and one
+/// that ends the watch, where these are asked for.
+///
+/// # Errors
+/// There are none for one of them.
+pub(in crate::verbs) fn check(request: &Request, counts: bool, ends: bool) -> Result<()> {
+    let unfulfilled =
+        [("--where", counts && !request.can_count()), ("--until", ends && !request.can_be_ended())];
+    match unfulfilled.iter().find(|(_, is)| *is) {
+        Some((option, _)) => Err(anyhow!(
+            "{option}: no call or ring operation that is counted can fulfil this; check the names of \
+             calls and groups"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The filter for a condition and one that ends the watch, if there are any, and the variables to group

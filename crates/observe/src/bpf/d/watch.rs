@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ pub trait Console {
     fn reader_is_gone(&mut self) {}
 
     /// A command of `system()`, behind the output before it.
-    fn system(&mut self, command: &str);
+    fn system(&mut self, command: &OsStr);
 }
 
 /// What a run left besides its output.
