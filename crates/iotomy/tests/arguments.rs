@@ -40,8 +40,8 @@ fn a_word_that_is_not_utf8_where_a_text_is_needed_is_named() {
         (&[b"race", b"true", b"./\xff -l"], r": ./\xff -l", IN_A_SCRIPT),
         // Which word it is: other names may be bytes.
         (
-            &[b"race", b"--output", b"/tmp/\xfe", b"true", b"--name", b"a\xff"],
-            r" for --name: a\xff",
+            &[b"race", b"--output", b"/tmp/\xfe", b"true", b"--save=a\xff"],
+            r" for --save: a\xff",
             ANOTHER,
         ),
         (&[b"trace", b"--unit", b"\xff", b"-o", b"/tmp/\xfe"], r" for --unit: \xff", ANOTHER),

@@ -136,3 +136,35 @@ fn facts(file: BorrowedFd<'_>) -> Option<Statx> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     statx(file, c"", flags, StatxFlags::INO | StatxFlags::MNT_ID).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use crate::attach::executed_name;
+
+    fn name_of(command: &mut Command) -> Option<Vec<u8>> {
+        // It has executed its program when this returns.
+        let mut child = command.arg("1000").spawn().unwrap();
+        let name = executed_name(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        name
+    }
+
+    #[test]
+    fn a_link_is_the_name_and_what_the_first_argument_claims_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("naps-for-a-long-time");
+        symlink("/bin/sleep", &link).unwrap();
+        let whole = Some(b"naps-for-a-long-time".to_vec());
+        assert_eq!(name_of(&mut Command::new(&link)), whole);
+        assert_eq!(name_of(Command::new("./naps-for-a-long-time").current_dir(&folder)), whole);
+        // The kernel's name is cut, and nothing that it leads to is found.
+        assert_eq!(name_of(Command::new(&link).arg0("naps-for-a-long-way")), None);
+        assert_eq!(name_of(Command::new("/bin/sleep").arg0("naps")), None);
+        assert_eq!(executed_name(std::process::id()), None);
+    }
+}
