@@ -21,4 +21,4 @@ mod tests;
 mod watching;
 
 pub use ability::{Ability, Context, Group, Outcome};
-pub use registry::{GROUPS, OBSERVER_GROUP, TriedAbility, try_all};
+pub use registry::{GROUPS, try_all};

@@ -1,8 +1,9 @@
 //! Every ability, and the trial of all.
 
 use iotomy_observe::OBSERVERS;
+use iotomy_record::{DoctorRun, TriedAbility};
 
-use crate::ability::{Context, Group, Outcome};
+use crate::ability::{Ability, Context, Group, Outcome};
 use crate::{engines, experiments, files, limits, memory, processor, watching};
 
 /// Every ability but the observers, which declare themselves in [`OBSERVERS`].
@@ -16,39 +17,33 @@ pub static GROUPS: &[Group] = &[
     Group { name: "processor", abilities: processor::ABILITIES },
 ];
 
-/// The name of the group that [`OBSERVERS`] make.
-pub const OBSERVER_GROUP: &str = "observers";
-
-/// An ability that was tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriedAbility {
-    /// Its name.
-    pub name: &'static str,
-    /// Its group's.
-    pub group: &'static str,
-    /// The parts of iotomy that need it.
-    pub purpose: &'static str,
-    /// The outcome.
-    pub outcome: Outcome,
-}
-
 /// Tries everything: the observers first, then the groups in their order.
 pub fn try_all(context: &Context) -> Vec<TriedAbility> {
-    let observers = OBSERVERS.iter().map(|observer| TriedAbility {
-        name: observer.declaration().name,
-        group: OBSERVER_GROUP,
-        purpose: "trace",
-        outcome: with_detail(observer.probe().into(), observer.declaration().summary),
+    let observers = OBSERVERS.iter().map(|observer| {
+        let outcome = with_detail(observer.probe().into(), observer.declaration().summary);
+        tried(observer.declaration().name, DoctorRun::OBSERVERS, "trace", outcome)
     });
     let others = GROUPS.iter().flat_map(|group| {
-        group.abilities.iter().map(|ability| TriedAbility {
-            name: ability.name,
-            group: group.name,
-            purpose: ability.purpose,
-            outcome: (ability.try_it)(context),
-        })
+        let one = |ability: &Ability| {
+            tried(ability.name, group.name, ability.purpose, (ability.try_it)(context))
+        };
+        group.abilities.iter().map(one)
     });
     observers.chain(others).collect()
+}
+
+fn tried(
+    name: &'static str,
+    group: &'static str,
+    purpose: &'static str,
+    outcome: Outcome,
+) -> TriedAbility {
+    let ready = outcome.is_ready();
+    let (detail, reason, remedy) = match outcome {
+        Outcome::Ready(detail) => (Some(detail), None, None),
+        Outcome::Missing { reason, remedy } => (None, Some(reason), Some(remedy)),
+    };
+    TriedAbility { name, group, purpose, ready, detail, reason, remedy }
 }
 
 /// A ready outcome without a detail gets this one.

@@ -8,7 +8,7 @@ use std::process::Command;
 use iotomy_observe::OBSERVERS;
 use iotomy_sys::probe::Refusal;
 
-use crate::ability::{Context, Outcome, refusal_text};
+use crate::ability::{Context, refusal_text};
 use crate::registry::{GROUPS, try_all};
 
 /// Traces that a trial could leave behind, by name.
@@ -67,13 +67,13 @@ fn alone_every_trial_answers_and_leaves_nothing() {
     }
     let first = traces_of_a_process();
     for tried in try_all(&context) {
-        println!("{:<24} {:?}", tried.name, tried.outcome);
-        match tried.outcome {
-            Outcome::Ready(detail) => assert!(!detail.is_empty(), "{}", tried.name),
-            Outcome::Missing { reason, remedy } => {
-                assert!(!reason.is_empty() && !remedy.is_empty(), "{}", tried.name);
-            }
-        }
+        println!("{tried:?}");
+        let texts = [tried.detail, tried.reason, tried.remedy];
+        assert_eq!(
+            texts.each_ref().map(Option::is_some),
+            [tried.ready, !tried.ready, !tried.ready]
+        );
+        assert!(texts.into_iter().flatten().all(|text| !text.is_empty()), "{}", tried.name);
     }
     for (before, after) in first.iter().zip(traces_of_a_process()) {
         assert_eq!(*before, after);
@@ -120,7 +120,7 @@ fn every_trial_answers_a_user_without_privilege() {
 fn a_folder_that_cannot_be_written_is_a_reason() {
     let context = Context { folder: PathBuf::from("/proc") };
     for tried in try_all(&context).into_iter().filter(|tried| tried.group == "files") {
-        assert!(!tried.outcome.is_ready(), "{tried:?}");
+        assert!(!tried.ready, "{tried:?}");
     }
 }
 

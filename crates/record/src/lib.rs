@@ -15,6 +15,7 @@ mod connections;
 mod copy;
 mod d;
 mod diff;
+mod doctor;
 mod groups;
 mod growth;
 mod histogram;
@@ -55,6 +56,7 @@ pub use d::{DBucket, DKey, DRow, DRun};
 pub use diff::{
     Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns, LeftOut, SlowCalls,
 };
+pub use doctor::{DoctorRun, TriedAbility};
 pub use groups::{Group, Groups, Key};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use interval::{IntervalCounts, Intervals};

@@ -130,6 +130,22 @@ impl<'a> Page<'a> {
         // A lead that leaves no room gets lines of text under it instead.
         let hang = indent.min(self.width() / 2);
         let lines = wrap(text, self.width().saturating_sub(indent), self.width() - hang);
+        self.lines(lead, ink, &lines, hang);
+    }
+
+    /// As [`Page::wrapped`], for a list: all lines begin in the same column, however far to the right.
+    pub(crate) fn hanging(&mut self, lead: &[(Ink, &str)], ink: Ink, text: &str) {
+        let indent: usize = lead.iter().map(|(_, text)| columns(text)).sum();
+        let room = self.width().saturating_sub(indent);
+        let mut lines = wrap(text, room, room);
+        // A word that no line has room for begins where it stands.
+        if lines.len() > 1 && lines[0].is_empty() {
+            lines.remove(0);
+        }
+        self.lines(lead, ink, &lines, indent);
+    }
+
+    fn lines(&mut self, lead: &[(Ink, &str)], ink: Ink, lines: &[String], hang: usize) {
         let space = " ".repeat(hang);
         for (i, line) in lines.iter().enumerate() {
             if i == 0 {
@@ -223,6 +239,14 @@ pub(crate) fn elide_front(text: &str, width: usize, ellipsis: &str) -> String {
     }
 }
 
+/// A text behind its lead, in lines of at most `width` columns, of which all but the first begin in column `indent`.
+pub fn hanging(lead: &str, text: &str, indent: usize, width: usize) -> String {
+    let first = width.saturating_sub(columns(lead));
+    let lines = wrap(text, first, width.saturating_sub(indent));
+    let text = lead.to_owned() + &lines.join(&format!("\n{:indent$}", ""));
+    text.trim_end().to_owned() + "\n"
+}
+
 /// Breaks a text between words into lines of at most `first` and then `rest` columns; a word wider
 /// than a line is broken itself.
 pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
@@ -273,6 +297,8 @@ mod tests {
         assert_eq!(wrap("one two three", 7, 7), ["one two", "three"]);
         assert_eq!(wrap("a lengthy one", 4, 4), ["a", "leng", "thy", "one"]);
         assert_eq!(wrap("", 4, 4), [""]);
+        assert_eq!(hanging("\n  a   ", "one two three", 4, 13), "\n  a   one two\n    three\n");
+        assert_eq!(hanging("  a   ", "", 4, 13), "  a\n");
     }
 
     proptest! {

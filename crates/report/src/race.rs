@@ -3,6 +3,7 @@
 
 mod charts;
 mod contenders;
+mod export;
 mod headline;
 mod section;
 mod terms;
@@ -14,6 +15,7 @@ use crate::anatomy::{self, SampleWarning};
 use crate::page::{Ink, Page};
 use crate::trace::{Warning, refusals};
 use crate::{Style, findings};
+pub use export::{race_csv, race_markdown};
 pub(crate) use section::section;
 
 /// The record as the text a terminal shows, ending in a line break. Any record renders.

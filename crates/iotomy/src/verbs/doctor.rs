@@ -1,10 +1,8 @@
 //! `iotomy doctor`: what works on this machine, what does not, and why.
 //!
-//! It owns the order of the steps and the record `iotomy.doctor/1`; what is tried is the business
-//! of [`iotomy_doctor`], and how the list looks that of [`render`]. The list is an
-//! answer even when everything in it is missing: only a list that could not be made is an error.
-
-mod render;
+//! It owns the order of the steps; what is tried is the business of [`iotomy_doctor`], and how the list looks that of
+//! [`iotomy_report`]. The list is an answer even when everything in it is missing: only a list that could not be made
+//! is an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +10,10 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use iotomy_doctor::{Context, OBSERVER_GROUP, Outcome, TriedAbility, try_all};
+use iotomy_doctor::{Context, try_all};
 use iotomy_host::{machine, rfc3339};
-use iotomy_record::Machine;
+use iotomy_record::DoctorRun;
 use iotomy_record::store::OutputFile;
-use serde::Serialize;
 
 use super::outputs;
 use crate::manual::{FAILED, Manual};
@@ -54,22 +51,6 @@ pub(crate) struct DoctorArgs {
     looks: OutputStyle,
 }
 
-/// The results.
-#[derive(Debug)]
-struct Findings {
-    started: String,
-    machine: Machine,
-    abilities: Vec<TriedAbility>,
-}
-
-impl Findings {
-    /// The observer that a trace uses by default: the first that is ready.
-    fn observer(&self) -> Option<&'static str> {
-        let observers = self.abilities.iter().filter(|tried| tried.group == OBSERVER_GROUP);
-        observers.into_iter().find(|tried| tried.outcome.is_ready()).map(|tried| tried.name)
-    }
-}
-
 /// Tries everything and prints the results.
 ///
 /// # Errors
@@ -81,18 +62,19 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         Some(folder) => Context { folder: checked(folder)? },
         None => Context::default(),
     };
-    let found = Findings {
+    let record = DoctorRun {
+        schema: DoctorRun::SCHEMA,
         started: rfc3339(SystemTime::now()),
         machine: machine(),
         abilities: try_all(&context),
     };
     let (mut written, mut saved) = (Ok(()), Ok(()));
     if !json.as_ref().is_some_and(OutputFile::is_standard) {
-        let text = render::text(&found, &args.looks.on(&std::io::stdout()));
+        let text = iotomy_report::doctor(&record, &args.looks.on(&std::io::stdout()));
         written = pager::print(&text);
     }
     if let Some(to) = json {
-        let mut json = serde_json::to_vec_pretty(&Record::from_findings(&found))?;
+        let mut json = serde_json::to_vec_pretty(&record)?;
         json.push(b'\n');
         saved = to.put(&json);
     }
@@ -107,57 +89,5 @@ fn checked(folder: &Path) -> Result<PathBuf> {
         Ok(found) if found.is_dir() => Ok(folder.to_owned()),
         Ok(_) => bail!("cannot try the file system of {name}: it is not a directory; {remedy}"),
         Err(error) => bail!("cannot try the file system of {name}: {error}; {remedy}"),
-    }
-}
-
-/// The record `iotomy.doctor/1`.
-#[derive(Debug, Serialize)]
-struct Record<'a> {
-    schema: &'static str,
-    started: &'a str,
-    machine: &'a Machine,
-    abilities: Vec<Entry<'a>>,
-}
-
-/// One ability in the record: `detail` when it is ready, `reason` and `remedy` when it is not.
-#[derive(Debug, Serialize)]
-struct Entry<'a> {
-    name: &'a str,
-    group: &'a str,
-    purpose: &'a str,
-    ready: bool,
-    detail: Option<&'a str>,
-    reason: Option<&'a str>,
-    remedy: Option<&'a str>,
-}
-
-impl<'a> Record<'a> {
-    fn from_findings(found: &'a Findings) -> Self {
-        Self {
-            schema: "iotomy.doctor/1",
-            started: &found.started,
-            machine: &found.machine,
-            abilities: found.abilities.iter().map(Entry::from_tried).collect(),
-        }
-    }
-}
-
-impl<'a> Entry<'a> {
-    fn from_tried(tried: &'a TriedAbility) -> Self {
-        let (detail, reason, remedy) = match &tried.outcome {
-            Outcome::Ready(detail) => (Some(detail.as_str()), None, None),
-            Outcome::Missing { reason, remedy } => {
-                (None, Some(reason.as_str()), Some(remedy.as_str()))
-            }
-        };
-        Self {
-            name: tried.name,
-            group: tried.group,
-            purpose: tried.purpose,
-            ready: tried.outcome.is_ready(),
-            detail,
-            reason,
-            remedy,
-        }
     }
 }

@@ -13,7 +13,6 @@
 //! 5. `report` renders the `record::Race`; `show` does only that.
 
 mod baseline;
-mod export;
 mod flames;
 mod host;
 
@@ -433,9 +432,11 @@ fn write_out(args: &RaceArgs, record: &Race, mut outputs: Outputs) -> Result<()>
         }
     }
     let saved = outputs.take("--json").map(|to| RecordRef::Race(record).save(to));
-    let lines = outputs.take("--export-csv").map(|to| to.put(export::csv(record).as_bytes()));
-    let table =
-        outputs.take("--export-markdown").map(|to| to.put(export::markdown(record).as_bytes()));
+    let lines =
+        outputs.take("--export-csv").map(|to| to.put(iotomy_report::race_csv(record).as_bytes()));
+    let table = outputs
+        .take("--export-markdown")
+        .map(|to| to.put(iotomy_report::race_markdown(record).as_bytes()));
     let each = [Some(reported), saved, lines, table].into_iter().flatten();
     outputs::all(each.map(|one| one.map_err(Into::into)))
 }

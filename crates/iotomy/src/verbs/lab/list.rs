@@ -1,10 +1,10 @@
 //! `iotomy lab list`: the declarations of the experiments.
 
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use iotomy_lab::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
+use iotomy_report::hanging;
 
 use crate::manual::{DONE, FAILED, Manual};
 use crate::pager;
@@ -126,22 +126,5 @@ fn value(axis: &Axis, value: Value) -> String {
 /// A text behind its lead, wrapped.
 fn put(text: &mut String, lead: &str, said: &str) {
     let indent = lead.trim_start_matches('\n').chars().count().min(24);
-    let mut line = lead.to_owned();
-    let mut width = lead.trim_start_matches('\n').chars().count();
-    let mut is_first = true;
-    for word in said.split(' ') {
-        let wide = word.chars().count();
-        if !is_first && width + 1 + wide > WIDTH {
-            let _ = writeln!(text, "{}", line.trim_end());
-            line = " ".repeat(indent);
-            width = indent;
-        } else if !is_first {
-            line.push(' ');
-            width += 1;
-        }
-        line.push_str(word);
-        width += wide;
-        is_first = false;
-    }
-    let _ = writeln!(text, "{}", line.trim_end());
+    text.push_str(&hanging(lead, said, indent, WIDTH));
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use iotomy_record::{Race, RaceVerdict, printable};
 
 /// A line a timed run, in the order they were made.
-pub(super) fn csv(race: &Race) -> String {
+pub fn race_csv(race: &Race) -> String {
     let mut text = String::from(
         "run,label,command,block,counts,wall_ns,user_ns,system_ns,startup_ns,max_rss_bytes,minor_faults,\
          major_faults,involuntary_switches,output_bytes,status\n",
@@ -52,7 +52,7 @@ fn field(text: &str) -> String {
 }
 
 /// A row a contender.
-pub(super) fn markdown(race: &Race) -> String {
+pub fn race_markdown(race: &Race) -> String {
     let mut text = String::from(
         "| | command | wall ms | 95 % CI | min | max | CPU ms | × the base | 95 % CI | |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
     );
