@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{
     Call, FileKind, FileUse, ImageCounts, PathUse, Process, ProcessCounts, Snapshot, Thread,
-    WholeCall,
+    WholeCall, statistic,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -549,12 +549,7 @@ fn join(sum: &mut FileUse, used: &FileUse) {
     if (sum.pid, &sum.exec) != (used.pid, &used.exec) {
         (sum.pid, sum.exec) = (0, String::new());
     }
-    sum.read_calls += used.read_calls;
-    sum.read_bytes = sum.read_bytes.saturating_add(used.read_bytes);
-    sum.write_calls += used.write_calls;
-    sum.write_bytes = sum.write_bytes.saturating_add(used.write_bytes);
-    sum.map_calls += used.map_calls;
-    sum.mapped_bytes = sum.mapped_bytes.saturating_add(used.mapped_bytes);
+    statistic::add(sum, used);
 }
 
 impl Image {

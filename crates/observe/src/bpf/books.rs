@@ -12,9 +12,9 @@ use iotomy_record::{Histogram, Times};
 use super::call_numbers::{CallNumbers, CallStats, FrequentStats, RareStats, WaitStats};
 use super::connections;
 use super::details::{PathKey, PathRow};
+use super::file_numbers::{FileNumbers, FileStats};
 use super::layout::{
-    Attached, CARRY_STEP, CallKey, ErrorCount, FileKey, FileName, FileStats, Image, Program,
-    ThreadRow,
+    Attached, CARRY_STEP, CallKey, ErrorCount, FileKey, FileName, Image, Program, ThreadRow,
 };
 use super::object::{RowAction, Session};
 use super::rings::RingBook;
@@ -32,17 +32,6 @@ pub(super) struct CallBook {
     pub(super) wall: Times,
     pub(super) on_cpu: Times,
     pub(super) blocked: Times,
-}
-
-/// Reads and writes of one file by one image.
-#[derive(Debug, Default)]
-pub(super) struct FileBook {
-    pub(super) read_calls: u64,
-    pub(super) read_bytes: u64,
-    pub(super) write_calls: u64,
-    pub(super) write_bytes: u64,
-    pub(super) map_calls: u64,
-    pub(super) mapped_bytes: u64,
 }
 
 /// The calls with a path: which, their error, and the path, behind the directory at which it begins.
@@ -83,7 +72,7 @@ pub(super) struct Books {
     /// By image, then by call. In boxes: half of the places of a tree are empty.
     pub(super) calls: HashMap<u32, BTreeMap<u16, Box<CallBook>>>,
     /// By image, then by file.
-    pub(super) files: HashMap<u32, HashMap<FileKey, FileBook>>,
+    pub(super) files: HashMap<u32, HashMap<FileKey, FileNumbers>>,
     pub(super) file_names: HashMap<FileKey, FileName>,
     /// Images whose rows have been added to since the last snapshot.
     pub(super) changed: HashSet<u32>,
@@ -200,7 +189,7 @@ impl Books {
         session.visit("files", |key: FileKey, row: FileStats| {
             fate(taken(key.thread), || {
                 let file = FileKey { thread: 0, ..key };
-                self.files.entry(row.image).or_default().entry(file).or_default().add(&row);
+                self.files.entry(row.image).or_default().entry(file).or_default().add(&row.numbers);
             })
         });
         if session.has_details() {
@@ -406,9 +395,9 @@ impl ThreadRow {
 
 /// Adds what rings moved through files.
 fn add_to(
-    files: &mut HashMap<u32, HashMap<FileKey, FileBook>>,
+    files: &mut HashMap<u32, HashMap<FileKey, FileNumbers>>,
 ) -> impl FnMut(u32, FileKey, &FileStats) {
-    |image, file, row| files.entry(image).or_default().entry(file).or_default().add(row)
+    |image, file, row| files.entry(image).or_default().entry(file).or_default().add(&row.numbers)
 }
 
 /// Takes a row over, if it is to be taken.
@@ -423,17 +412,6 @@ fn fate(taken: bool, take: impl FnOnce()) -> RowAction {
 fn add(to: &mut Times, from: &[(u16, u64)], max_ns: u64) {
     to.max_ns = to.max_ns.max(max_ns);
     from.iter().for_each(|(bucket, count)| to.add_bucket(*bucket, *count));
-}
-
-impl FileBook {
-    pub(super) fn add(&mut self, row: &FileStats) {
-        self.read_calls += row.read_calls;
-        self.read_bytes += row.read_bytes;
-        self.write_calls += row.write_calls;
-        self.write_bytes += row.write_bytes;
-        self.map_calls += row.map_calls;
-        self.mapped_bytes += row.mapped_bytes;
-    }
 }
 
 #[cfg(test)]

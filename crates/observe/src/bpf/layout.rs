@@ -311,32 +311,6 @@ impl Wire for FileKey {
     }
 }
 
-pub(super) struct FileStats {
-    pub(super) read_calls: u64,
-    pub(super) read_bytes: u64,
-    pub(super) write_calls: u64,
-    pub(super) write_bytes: u64,
-    pub(super) map_calls: u64,
-    pub(super) mapped_bytes: u64,
-    pub(super) image: u32,
-}
-
-impl Wire for FileStats {
-    const SIZE: usize = 56;
-
-    fn read(from: &mut Fields<'_>) -> Self {
-        Self {
-            read_calls: from.u64(),
-            read_bytes: from.u64(),
-            write_calls: from.u64(),
-            write_bytes: from.u64(),
-            map_calls: from.u64(),
-            mapped_bytes: from.u64(),
-            image: from.u32(),
-        }
-    }
-}
-
 /// The file system of sockets.
 pub(super) const SOCKFS: u64 = 0x534F_434B;
 

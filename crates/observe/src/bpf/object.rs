@@ -25,9 +25,10 @@ use libbpf_rs::{
 use super::call_numbers::{FrequentStats, RareStats, WaitStats};
 use super::condition;
 use super::connection_rows::{ConnectionErrorKey, ConnectionKey, ConnectionRow, Track};
+use super::file_numbers::FileStats;
 use super::layout::{
-    Attached, CallKey, Counters, Death, EXEC_LEN, ErrorCount, Fields, FileKey, FileName, FileStats,
-    Image, Program, ThreadRow, Wire,
+    Attached, CallKey, Counters, Death, EXEC_LEN, ErrorCount, Fields, FileKey, FileName, Image,
+    Program, ThreadRow, Wire,
 };
 
 pub(super) use self::adoption::Adoption;

@@ -6,12 +6,13 @@ use iotomy_host::file_systems;
 use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{
     Call, Connection, FileKind, FileUse, ImageRows, LedgerRow, PathUse, Process, RingOperation,
-    RollUp, Running, Trace,
+    RollUp, Running, Trace, statistic,
 };
 use iotomy_sys::syscalls::{self, Abi};
 
-use super::books::{Books, CallBook, FileBook, PathBook, PathPart, Paths};
+use super::books::{Books, CallBook, PathBook, PathPart, Paths};
 use super::details::SlowRow;
+use super::file_numbers::FileNumbers;
 use super::layout::{
     CALL_I386, CALL_NUMBER, FileKey, FileName, Image, Program, SECOND_PATH, SOCKFS,
 };
@@ -318,12 +319,12 @@ fn ledger(image: &Image, exec: &str) -> LedgerRow {
 
 fn files(
     books: &Books,
-    of_image: &HashMap<FileKey, FileBook>,
+    of_image: &HashMap<FileKey, FileNumbers>,
     pid: u32,
     exec: &str,
 ) -> Vec<FileUse> {
     let mut merged: BTreeMap<(String, FileKind), FileUse> = BTreeMap::new();
-    for (file, book) in of_image {
+    for (file, numbers) in of_image {
         let name = books.file_names.get(file);
         let (kind, path) = name.map_or((FileKind::Other, String::from("?")), |name| {
             (kind(name), path(name, file.inode))
@@ -336,15 +337,9 @@ fn files(
             name.filter(|_| kind == FileKind::File)
                 .map_or(file.clone(), |name| as_first_met(file, name))
         });
-        row.read_calls += book.read_calls;
-        row.read_bytes += book.read_bytes;
-        row.write_calls += book.write_calls;
-        row.write_bytes += book.write_bytes;
-        row.map_calls += book.map_calls;
-        row.mapped_bytes += book.mapped_bytes;
+        statistic::add(row, &numbers.row());
     }
-    let used =
-        merged.into_values().filter(|row| row.read_calls + row.write_calls + row.map_calls > 0);
+    let used = merged.into_values().filter(statistic::is_used);
     let mut rows: Vec<FileUse> = used.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.read_bytes.saturating_add(row.write_bytes)));
     rows

@@ -1,6 +1,7 @@
 //! The structs of `trace.h` and `rings.bpf.h` for operations of io_uring.
 
-use super::layout::{Fields, FileKey, FileStats, SLOTS, Sparse, TIMES, Wire, sparse};
+use super::file_numbers::FileStats;
+use super::layout::{Fields, FileKey, SLOTS, Sparse, TIMES, Wire, sparse};
 
 /// As in `trace.h`.
 pub(super) const WAYS: usize = 5;

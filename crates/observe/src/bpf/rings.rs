@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iotomy_record::{Histogram, RingOperation, Times};
 
-use super::layout::{Count, Fields, FileKey, FileStats, Wire};
+use super::file_numbers::FileStats;
+use super::layout::{Count, Fields, FileKey, Wire};
 use super::object::{RowAction, Session};
 use super::ring_rows::{
     RingErrorKey, RingHotFile, RingHotRow, RingKey, RingName, RingRequest, RingRow, RingSlot, WAYS,
@@ -161,7 +162,7 @@ impl RingBook {
         session.visit("ring_files", |key: FileKey, row: FileStats| {
             let image = key.thread;
             // Of a file that was met only, no request has ended.
-            let is_used = row.read_calls + row.write_calls > 0;
+            let is_used = row.numbers.read_calls + row.numbers.write_calls > 0;
             if is_used && taken(image) {
                 files(image, FileKey { thread: 0, ..key }, &row);
             }

@@ -11,12 +11,13 @@ use iotomy_record::{
 };
 use iotomy_sys::syscalls::{self, Abi};
 
-use super::books::{Books, FileBook};
+use super::books::Books;
 use super::call_numbers::{CallNumbers, FrequentStats, RareStats, WaitStats};
+use super::file_numbers::FileStats;
 use super::firing;
 use super::layout::{
-    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
-    Image, Program, Wire,
+    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, Image,
+    Program, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
 use super::object::{RowAction, Session};
@@ -172,8 +173,8 @@ impl NameCache {
             }
         }
         for (image, files) in &books.files {
-            for (file, book) in files {
-                sight.file(*image, *file, |sum| sum.merge(book));
+            for (file, numbers) in files {
+                sight.file(*image, *file, |sum| sum.numbers.add(numbers));
             }
         }
     }
@@ -471,7 +472,7 @@ impl<'a> SnapshotSums<'a> {
 
     fn add_files(&mut self, session: &Session) {
         session.visit("files", |key: FileKey, stats: FileStats| {
-            self.file(stats.image, key, |sum| sum.book.add(&stats));
+            self.file(stats.image, key, |sum| sum.numbers.add(&stats.numbers));
             RowAction::Kept
         });
     }

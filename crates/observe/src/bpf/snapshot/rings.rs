@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iotomy_record::RingOperation;
 
-use super::{FileBook, FileKey, FileStats, SnapshotSums};
+use super::{FileKey, FileStats, SnapshotSums};
 use crate::bpf::object::Session;
 use crate::bpf::rings::RingBook;
 use crate::request::Request;
@@ -14,16 +14,14 @@ impl SnapshotSums<'_> {
     pub(super) fn add_rings(&mut self, session: &Session, by_file: bool) {
         let mut files = Vec::new();
         let mut note = |image: u32, key: FileKey, stats: &FileStats| {
-            let mut book = FileBook::default();
-            book.add(stats);
-            files.push((image, key, book));
+            files.push((image, key, stats.numbers.clone()));
         };
         self.rings = RingBook::look(session, &mut note);
         for image in self.rings.images().filter(|image| self.images.contains_key(image)) {
             self.by_image.entry(image).or_default();
         }
-        for (image, key, book) in files.into_iter().filter(|_| by_file) {
-            self.file(image, key, |sum| sum.merge(&book));
+        for (image, key, numbers) in files.into_iter().filter(|_| by_file) {
+            self.file(image, key, |sum| sum.numbers.add(&numbers));
         }
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{Call, FileUse, Times};
 
-use super::super::books::FileBook;
 use super::super::call_numbers::CallNumbers;
+use super::super::file_numbers::FileNumbers;
 use super::super::live::{LiveCall, LiveSide};
 use super::CallName;
 
@@ -51,7 +51,7 @@ impl CallSum {
 /// The use of a file, and the only image that used it.
 #[derive(Default)]
 pub(super) struct FileSum {
-    pub(super) book: FileBook,
+    pub(super) numbers: FileNumbers,
     pub(super) user: Option<u32>,
     pub(super) is_shared: bool,
 }
@@ -64,36 +64,19 @@ impl FileSum {
 
     /// Its counts as a row without a name.
     pub(super) fn row(&self) -> FileUse {
-        FileUse {
-            read_calls: self.book.read_calls,
-            read_bytes: self.book.read_bytes,
-            write_calls: self.book.write_calls,
-            write_bytes: self.book.write_bytes,
-            map_calls: self.book.map_calls,
-            mapped_bytes: self.book.mapped_bytes,
-            ..FileUse::default()
-        }
+        self.numbers.row()
     }
 
     pub(super) fn join(&mut self, other: &Self) {
         self.used_by(other.user);
-        self.merge(&other.book);
-    }
-
-    pub(super) fn merge(&mut self, book: &FileBook) {
-        self.book.read_calls += book.read_calls;
-        self.book.read_bytes += book.read_bytes;
-        self.book.write_calls += book.write_calls;
-        self.book.write_bytes += book.write_bytes;
-        self.book.map_calls += book.map_calls;
-        self.book.mapped_bytes += book.mapped_bytes;
+        self.numbers.add(&other.numbers);
     }
 
     pub(super) fn add_side(&mut self, side: &LiveSide, reads: bool) {
         let (calls, bytes) = if reads {
-            (&mut self.book.read_calls, &mut self.book.read_bytes)
+            (&mut self.numbers.read_calls, &mut self.numbers.read_bytes)
         } else {
-            (&mut self.book.write_calls, &mut self.book.write_bytes)
+            (&mut self.numbers.write_calls, &mut self.numbers.write_bytes)
         };
         *calls += side.calls;
         *bytes += side.bytes;
