@@ -488,7 +488,7 @@ fn watched() -> impl Strategy<Value = Watched> {
 }
 
 fn view() -> impl Strategy<Value = View> {
-    let sort = select(SortKey::all().collect::<Vec<_>>());
+    let sort = select(SortKey::all());
     let quantity =
         select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);

@@ -39,7 +39,7 @@ statistics! {
         /// Results of requests that have many, each request's last not among them.
         pub multishot_completions: u64 => sum(Count).column("results", 4).live(5, 7).blank(),
         /// Requests that had not ended when the watch did.
-        pub in_flight: u64 => gauge(Count).column("in flight", 0).live(13, 9).blank(),
+        pub in_flight: u64 => gauge(Count).column("in flight", 0).key("in-flight").live(13, 9).blank(),
         /// From submission to completion, summed over the completions that were seen.
         pub wall_ns: u64 => sum(Time).compared(),
         /// The longest.

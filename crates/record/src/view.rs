@@ -4,7 +4,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::statistic::{Statistic, Statistics, Unit};
-use crate::{Call, Histogram, RingOperation};
+use crate::{
+    Call, Connection, FileUse, Group, Histogram, LedgerRow, PathUse, RingOperation, Thread,
+};
 
 /// The view of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -57,8 +59,8 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// The key by which rows are sorted, the largest first: a statistic that tables of calls show, by the head of its
-/// column; or the name.
+/// The key by which rows are sorted, the largest first: a statistic of the tables that have its column, by the head of
+/// that; or the name. Other tables keep their usual order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortKey(&'static str);
 
@@ -78,20 +80,23 @@ impl SortKey {
     /// Name, alphabetically.
     pub const NAME: Self = Self("name");
 
-    /// Those that further tables know, too, in the order the help lists them.
-    const USUAL: [Self; 6] =
-        [Self::WALL, Self::ON_CPU, Self::BLOCKED, Self::CALLS, Self::ERRORS, Self::BYTES];
-
-    /// Every key, in the order the help lists them.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let shown = Call::shown().map(|(_, column)| Self(column.key));
-        let others = shown.filter(|key| !Self::USUAL.contains(key));
-        Self::USUAL.into_iter().chain(others).chain([Self::NAME])
+    /// Every key, in the order the help lists them: those of calls first, and the name.
+    pub fn all() -> Vec<Self> {
+        let usual =
+            [Self::WALL, Self::ON_CPU, Self::BLOCKED, Self::CALLS, Self::ERRORS, Self::BYTES];
+        let mut all = usual.to_vec();
+        for (key, _) in declared() {
+            if !all.iter().any(|known| known.0 == key) {
+                all.push(Self(key));
+            }
+        }
+        all.push(Self::NAME);
+        all
     }
 
     /// The key of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().find(|key| key.0 == name)
+        Self::all().into_iter().find(|key| key.0 == name)
     }
 
     /// Its name on the command line and in the record.
@@ -104,10 +109,36 @@ impl SortKey {
         R::shown().find(|(_, column)| column.key == self.0).map(|(statistic, _)| statistic)
     }
 
+    /// The names of all statistics that it stands for.
+    pub fn names(self) -> Vec<&'static str> {
+        declared().filter(|(key, _)| *key == self.0).map(|(_, name)| name).collect()
+    }
+
+    /// The order of calls: by this key if they have it, or else the usual one.
+    pub fn of_calls(self) -> Self {
+        let is_known = self == Self::NAME || self.statistic::<Call>().is_some();
+        if is_known { self } else { Self::WALL }
+    }
+
     /// Whether what it sorts by is a time.
     pub fn is_time(self) -> bool {
         self.statistic::<Call>().is_some_and(|statistic| statistic.shape.unit == Unit::Time)
     }
+}
+
+/// The key and the name of each statistic that tables show.
+fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
+    fn of<R: Statistics>() -> impl Iterator<Item = (&'static str, &'static str)> {
+        R::shown().map(|(statistic, column)| (column.key, statistic.name))
+    }
+    of::<Call>()
+        .chain(of::<LedgerRow>())
+        .chain(of::<Thread>())
+        .chain(of::<FileUse>())
+        .chain(of::<Connection>())
+        .chain(of::<PathUse>())
+        .chain(of::<RingOperation>())
+        .chain(of::<Group>())
 }
 
 impl Default for SortKey {
@@ -126,7 +157,7 @@ impl<'de> Deserialize<'de> for SortKey {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let name = String::deserialize(from)?;
         Self::named(&name).ok_or_else(|| {
-            let known = Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
+            let known = Self::all().into_iter().map(Self::name).collect::<Vec<_>>().join(", ");
             D::Error::custom(format!("unknown key to sort by: {name}; there are {known}"))
         })
     }
@@ -196,9 +227,12 @@ mod tests {
     #[test]
     fn every_key_but_the_name_is_a_statistic() {
         for key in SortKey::all() {
-            assert_eq!(key.statistic::<Call>().is_none(), key == SortKey::NAME, "{key:?}");
+            assert_eq!(key.names().is_empty(), key == SortKey::NAME, "{key:?}");
         }
         assert!(SortKey::named("runq").is_some_and(SortKey::is_time));
+        let written = SortKey::named("written").unwrap();
+        assert_eq!((written.names(), written.of_calls()), (vec!["write_bytes"], SortKey::WALL));
+        assert_eq!(SortKey::named("involuntary").unwrap().names(), ["involuntary_switches"]);
     }
 
     #[test]

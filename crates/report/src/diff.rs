@@ -14,7 +14,7 @@ mod rows;
 mod slowest;
 mod times;
 
-use iotomy_record::{Call, Diff, DiffRow, SortKey};
+use iotomy_record::{Diff, DiffRow, SortKey};
 
 pub use csv::diff_csv;
 
@@ -124,7 +124,7 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
             "opened",
         ],
         SortKey::BYTES => &["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
-        other => &[other.statistic::<Call>().map_or("", |statistic| statistic.name)],
+        other => &other.names(),
     };
     shown.sort_by(|a, b| by(b, names).total_cmp(&by(a, names)));
     shown

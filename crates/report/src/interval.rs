@@ -96,7 +96,7 @@ fn calls(page: &mut Page<'_>, record: &Trace) {
             _ => 6,
         })
         .sheet("calls", "Calls", &sums, None, extent);
-    let order = if record.view.sort == SortKey::WALL { "" } else { " calls" };
+    let order = if record.view.sort.of_calls() == SortKey::WALL { "" } else { " calls" };
     sheet.print(page, order);
 }
 

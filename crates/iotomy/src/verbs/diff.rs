@@ -71,7 +71,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "B", last = true)]
     later: Vec<OsString>,
 
-    /// Sort rows by their difference of this, largest first
+    /// Sort rows by their difference of this, largest first, in the tables that have it
     #[arg(long, value_name = "KEY", value_parser = sort_keys())]
     sort: Option<SortKey>,
 

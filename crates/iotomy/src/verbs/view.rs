@@ -6,7 +6,7 @@ use iotomy_record::{Quantity, SortKey, View};
 /// What of a record is shown.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ViewArgs {
-    /// Sort rows by this, largest first
+    /// Sort rows by this, largest first, in the tables that have such a column
     #[arg(long, value_name = "KEY", value_parser = sort_keys())]
     sort: Option<SortKey>,
 
@@ -49,7 +49,7 @@ impl ViewArgs {
 }
 
 pub(super) fn sort_keys() -> impl TypedValueParser<Value = SortKey> {
-    PossibleValuesParser::new(SortKey::all().map(SortKey::name))
+    PossibleValuesParser::new(SortKey::all().into_iter().map(SortKey::name))
         .try_map(|name| SortKey::named(&name).ok_or("no such key"))
 }
 

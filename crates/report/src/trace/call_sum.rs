@@ -106,6 +106,7 @@ impl<'r> CallSum<'r> {
         }
         let mut sums: Vec<_> =
             by_name.into_iter().map(|(name, sum)| Self { name, ..sum }).collect();
+        let key = key.of_calls();
         // The sort is stable and the rows come by name.
         sums.sort_by_cached_key(|sum| std::cmp::Reverse(sum.value(key)));
         sums

@@ -106,7 +106,7 @@ pub(super) fn sheet_of_processes<'r>(
 /// where the order is by time.
 fn usual_rows(record: &Trace, sums: &[CallSum<'_>], whole: u128) -> usize {
     let most = rows(record, USUAL_ROWS).min(sums.len());
-    if record.view.top.is_some() || !record.view.sort.is_time() {
+    if record.view.top.is_some() || !record.view.sort.of_calls().is_time() {
         return most;
     }
     let large = |sum: &&CallSum<'_>| sum.wall().saturating_mul(SMALL_ROW) >= whole;

@@ -213,7 +213,11 @@ pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
 /// The key by which images are sorted. Processes that ran before the watch all took as long as it
 /// did: the busiest come first.
 pub(super) fn order(record: &Trace) -> SortKey {
-    match record.view.sort {
+    let key = match record.view.sort {
+        key if key.statistic::<LedgerRow>().is_some() => key,
+        key => key.of_calls(),
+    };
+    match key {
         SortKey::WALL if record.command.is_empty() && !record.ledger.is_empty() => SortKey::ON_CPU,
         key => key,
     }

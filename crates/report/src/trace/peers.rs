@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{Connection, FileKind, FileUse, Role, Trace, statistic};
+use iotomy_record::{Connection, FileKind, FileUse, Role, SortKey, Trace, statistic};
 
 use super::images::Names;
 use super::{USUAL_ROWS, rows};
-use crate::columns::{Columns, Extent};
+use crate::columns::{self, Columns, Extent};
 use crate::numbers::{counted, figure, thousands};
 use crate::page::{Ink, Page};
 use crate::peers::PeerNames;
@@ -57,7 +57,7 @@ struct Peer<'r> {
     by: BTreeSet<(u32, &'r str)>,
 }
 
-/// Most bytes first, then most connections.
+/// Most bytes first, then most connections, unless another order was requested.
 fn by_peer<'r>(page: &Page<'_>, record: &'r Trace) -> Vec<Peer<'r>> {
     let names = Names::from_record(record);
     let mut known = PeerNames::with_hosts(&record.host_names);
@@ -86,10 +86,15 @@ fn by_peer<'r>(page: &Page<'_>, record: &'r Trace) -> Vec<Peer<'r>> {
     }
     let named = peers.into_iter().map(|(name, peer)| Peer { name, ..peer });
     let mut peers: Vec<Peer<'r>> = named.collect();
-    peers.sort_by_key(|one| {
-        let bytes = one.traffic.read_bytes.saturating_add(one.traffic.write_bytes);
-        Reverse((bytes, one.made.opened, one.made.failed()))
-    });
+    let key = record.view.sort;
+    if key != SortKey::NAME {
+        peers.sort_by_key(|one| {
+            let bytes = one.traffic.read_bytes.saturating_add(one.traffic.write_bytes);
+            Reverse((bytes, one.made.opened, one.made.failed()))
+        });
+    }
+    columns::sort(&mut peers, key, |one| &one.traffic, |_| ());
+    columns::sort(&mut peers, key, |one| &one.made, |_| ());
     peers
 }
 

@@ -120,6 +120,24 @@ fn rows_follow_the_sort_key() {
 }
 
 #[test]
+fn every_table_follows_the_keys_of_its_columns() {
+    let rows = |key: &str, table: &str| {
+        let mut record = if table == "thread" { records::threads() } else { records::shell_tree() };
+        record.view.sort = SortKey::named(key).unwrap();
+        let text = rendered(&record);
+        let rows = text.lines().skip_while(|line| !line.starts_with(&format!("  {table}  ")));
+        let rows = rows.skip(1).take_while(|line| !line.is_empty());
+        rows.map(|row| row.split_whitespace().next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let [usual, reads, name] = ["wall", "reads", "name"].map(|key| rows(key, "file"));
+    assert_ne!(usual, reads);
+    assert!(name[..name.len() - 1].is_sorted(), "{name:?}");
+    assert_eq!(rows("written", "call"), rows("wall", "call"), "they have no such column");
+    assert_ne!(rows("involuntary", "thread"), rows("errors", "thread"));
+}
+
+#[test]
 fn processes_follow_the_sort_key() {
     let first = |sort| {
         let mut record = records::rolled_up();
