@@ -52,7 +52,7 @@ macro_rules! kernel_numbers {
 
             #[allow(clippy::useless_conversion, reason = "some are as wide as sums")]
             fn read(from: &mut $crate::bpf::layout::Fields<'_>) -> Self {
-                Self { $($member: from.$size().into(),)* ..Self::default() }
+                Self { $($member: from.$size().into(),)* $($($further: 0,)*)? }
             }
         }
     };
