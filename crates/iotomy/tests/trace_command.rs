@@ -169,7 +169,7 @@ fn what_cannot_be_run_has_the_shells_status_and_an_error_in_a_line() {
     fs::write(at("plain"), "echo no").unwrap();
     let cases = [
         ("no-such-program".to_owned(), 127, "No such file"),
-        ("no\x1b[31m-such\nprogram".to_owned(), 127, r"\u{1b}[31m-such\n"),
+        ("no\x1b[31m-such\nprogram".to_owned(), 127, r"\x1b[31m-such\n"),
         (at("absent"), 127, "No such file"),
         (at("plain"), 126, "Permission denied"),
         (String::from("/"), 126, "director"),

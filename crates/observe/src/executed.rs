@@ -146,8 +146,12 @@ mod tests {
     use crate::attach::executed_name;
 
     fn name_of(command: &mut Command) -> Option<Vec<u8>> {
-        // It has executed its program when this returns.
         let mut child = command.arg("1000").spawn().unwrap();
+        // Its arguments are there last: after its file and its name.
+        let arguments = format!("/proc/{}/cmdline", child.id());
+        while !std::fs::read(&arguments).unwrap().ends_with(b"\x001000\0") {
+            std::thread::yield_now();
+        }
         let name = executed_name(child.id());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -35,11 +35,12 @@ fn every_verb_declares_its_status_and_examples() {
     }
 }
 
-/// The words of a line, as a shell splits it, up to a pipe.
+/// The words of a line, as a shell splits it, up to a pipe or the next command.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut is_quoted) = (vec![String::new()], false);
     for sign in line.split(" | ").next().unwrap().chars() {
         match sign {
+            ';' if !is_quoted => break,
             '\'' => is_quoted = !is_quoted,
             ' ' if !is_quoted => words.push(String::new()),
             sign => words.last_mut().unwrap().push(sign),

@@ -269,6 +269,7 @@ mod tests {
         "trace by",
         "trace duration",
         "trace interval",
+        "trace keep",
         "trace max_rows",
         "trace ring",
         "trace slowest",

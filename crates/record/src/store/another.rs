@@ -7,7 +7,10 @@ use std::fs::Metadata;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use rustix::fs::{AtFlags, statat};
 
 use super::output::{Destination, Failed, failed, named, through};
 use super::place::Slot;
@@ -27,6 +30,19 @@ impl AnotherFile {
     /// Its name in its directory.
     pub fn name(&self) -> &OsStr {
         &self.name
+    }
+
+    /// Whether its name still leads to what was written. A file that took its place may have the same inode number, as it is
+    /// not kept open.
+    fn is_as_written(&self, slot: &Slot) -> bool {
+        let now = statat(slot.folder(), &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        now.is_ok_and(|now| {
+            let own = &self.own;
+            (now.st_dev, now.st_ino, now.st_size)
+                == (own.dev(), own.ino(), own.size().cast_signed())
+                && (now.st_mtime, now.st_mtime_nsec.cast_signed())
+                    == (own.mtime(), own.mtime_nsec())
+        })
     }
 }
 
@@ -73,12 +89,15 @@ impl OutputFile {
         Ok(Some(AnotherFile { name, own }))
     }
 
-    /// Removes such a file, unless another one has its name by now.
+    /// Removes such a file, unless another one has its name by now, or it was changed.
     ///
     /// # Errors
     /// The kernel's error.
     pub fn remove_another(&self, one: &AnotherFile) -> Result<(), StoreError> {
         let Some(slot) = self.slot() else { return Ok(()) };
+        if !one.is_as_written(slot) {
+            return Ok(());
+        }
         remove_own(slot.folder(), &one.name, &one.own).map_err(|error| {
             failed("remove", &beside(&self.name, &one.name), self.is_nowhere, error)
         })
