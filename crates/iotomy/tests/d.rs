@@ -267,6 +267,30 @@ fn what_is_cleared_was_printed_with_all_that_came_before() {
     }
 }
 
+/// After each clear there are rows of the interval before and of the one that begins, of each CPU.
+#[test]
+fn what_has_no_key_is_counted_on_every_cpu_after_each_clear() {
+    let program = "syscall::write:entry /progenyof($target)/ { @ = count(); @lowest = min(arg0); }
+                   tick-20ms { printa(\"%@d\\n\", @); clear(@); clear(@lowest); }
+                   END { printa(\"%@d\\n\", @); }";
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let fires =
+        |run: &Option<Output>| run.as_ref().is_none_or(|run| stdout(run).lines().count() > 4);
+    let run = doubled_until(20_000, fires, |count| {
+        let busy = format!("dd if=/dev/zero of=/dev/null bs=1 count={count} status=none &\n");
+        let all = busy.repeat(processors) + "wait\n";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), all).unwrap();
+        let command = format!("sh {}", file.path().display());
+        let run = d(&["-q", "-n", program, "-c", &command])?;
+        let sum: u64 = stdout(&run).lines().map(|line| line.parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, u64::from(count) * processors as u64, "{run:?}");
+        Some(run)
+    });
+    let Some(run) = run else { return };
+    assert_eq!(complaints(&run), "");
+}
+
 /// An aggregation that is truncated again and again never has more keys than there is room for.
 #[test]
 fn what_is_truncated_gives_its_room_back() {

@@ -39,6 +39,19 @@ static __always_inline bool take_key(u64 head, u64 bytes)
 	return true;
 }
 
+/* Of a key whose row found no place. */
+static __always_inline void give_back_key(u64 head, u64 bytes)
+{
+	u32 all_at = AGGREGATIONS, at = head & (AGGREGATIONS - 1);
+	struct room *all = bpf_map_lookup_elem(&taken, &all_at);
+	struct room *own = bpf_map_lookup_elem(&taken, &at);
+
+	if (all && own) {
+		all->bytes -= bytes;
+		own->bytes -= bytes;
+	}
+}
+
 static __always_inline struct row *small_row(struct machine *m, u64 bytes, u32 bin)
 {
 	struct small_key key;
@@ -57,7 +70,7 @@ static __always_inline struct row *small_row(struct machine *m, u64 bytes, u32 b
 			if (!take_key(m->key[0], bytes))
 				return NULL;
 			if (bpf_map_update_elem(&rows, &key, &no_row, BPF_ANY))
-				goto full;
+				goto no_place;
 		}
 		key.word[0] &= ~((u64)HEAD_BIN << 32);
 		key.word[0] |= (u64)bin << 32;
@@ -66,6 +79,11 @@ static __always_inline struct row *small_row(struct machine *m, u64 bytes, u32 b
 	}
 	if (!bpf_map_update_elem(&rows, &key, &no_row, BPF_ANY))
 		return bpf_map_lookup_elem(&rows, &key);
+	/* A key that has bins keeps its room: others of them may be there. */
+	if (bin)
+		goto full;
+no_place:
+	give_back_key(m->key[0], bytes);
 full:
 	count(&counters.dropped_keys);
 	return NULL;
@@ -90,7 +108,7 @@ static __always_inline struct row *large_row(struct machine *m, u64 bytes, u32 b
 			if (!take_key(m->key[0], bytes))
 				return NULL;
 			if (bpf_map_update_elem(&large_rows, key, &no_row, BPF_ANY))
-				goto full;
+				goto no_place;
 		}
 		*key = head | (u64)bin << 32;
 	} else if (!take_key(m->key[0], bytes)) {
@@ -98,6 +116,11 @@ static __always_inline struct row *large_row(struct machine *m, u64 bytes, u32 b
 	}
 	if (!bpf_map_update_elem(&large_rows, key, &no_row, BPF_ANY))
 		return bpf_map_lookup_elem(&large_rows, key);
+	/* A key that has bins keeps its room: others of them may be there. */
+	if (bin)
+		goto full;
+no_place:
+	give_back_key(m->key[0], bytes);
 full:
 	count(&counters.dropped_keys);
 	return NULL;

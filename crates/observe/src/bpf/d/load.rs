@@ -38,7 +38,8 @@ const PURPOSE: Purpose = Purpose {
     needs: &["ring buffers", "bpf_loop", "programs run by a call", "perf events", "attach cookies"],
 };
 
-/// The program that gives back the room of the variables of ended threads.
+/// The program that gives back the room of the variables of ended threads. In the list of what is attached it stands before
+/// [`FORGETS`], which takes the thread's row.
 const GIVES_BACK: &str = "give_back";
 
 /// Bytes of `struct set` of `d.h`, and how many clauses one may have.
@@ -427,6 +428,13 @@ fn words(function: Aggregating) -> usize {
     }
 }
 
+/// Rows of an aggregation that was cleared stay until they are read once more: beside those of now there are those of the
+/// interval before, and what a firing that was under way adds to the one before that.
+const EPOCHS: u64 = 3;
+
+/// A firing may interrupt another one on its CPU, twice; each has rows of its own.
+const DEPTHS: u64 = 3;
+
 /// How many rows of aggregations a CPU has room for. The kernel's table has a place for each from the start, of which
 /// there are the next power of two.
 fn most_rows(form: &Form, emitted: &Emitted) -> u64 {
@@ -437,7 +445,7 @@ fn most_rows(form: &Form, emitted: &Emitted) -> u64 {
     }
     let single = form.aggregations.iter().filter(|one| one.keys.is_empty()).count() as u64;
     let left = aggsize.saturating_sub(single * ROW_BYTES);
-    single + emitted.least_row.map_or(0, |bytes| left / bytes)
+    EPOCHS * DEPTHS * single + emitted.least_row.map_or(0, |bytes| left / bytes)
 }
 
 /// `struct d_knobs` of `d.h`.
