@@ -67,13 +67,14 @@ impl LastStretch {
     }
 
     /// Adds an interval. Short ones are put together, however many snapshots there are: two neighbours are longer than a
-    /// tenth of the stretch.
+    /// tenth of the stretch. Identical images that ended in different ones are then one entry, too.
     fn push(&mut self, start_ns: u64, step: Trace) {
         match self.steps.back_mut() {
             Some((_, last)) if last.wall_ns.saturating_add(step.wall_ns) <= self.asked_ns / 10 => {
                 let before = std::mem::replace(last, self.common.clone());
                 let mut places = Places::default();
                 [before, step].into_iter().for_each(|one| places.add(last, one));
+                last.roll_up();
             }
             _ => self.steps.push_back((start_ns, step)),
         }

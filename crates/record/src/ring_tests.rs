@@ -106,6 +106,22 @@ fn memory_is_bounded_however_many_processes_end() {
 }
 
 #[test]
+fn identical_images_are_put_together_in_joined_intervals() {
+    let mut stretch = LastStretch::new(1_000_000, common());
+    for round in 0..50u32 {
+        let ended = (0..10).map(|at| image(1 + round * 10 + at, 3, 0)).collect();
+        let mut now = snapshot(u64::from(round + 1) * 1000, ended);
+        now.forgotten = (0..10).map(|at| 1 + round * 10 + at).collect();
+        stretch.advance(&now);
+        let rows: usize = stretch.steps.iter().map(|(_, step)| step.calls.len()).sum();
+        assert!(rows <= 5 * stretch.steps.len(), "{rows} of {}", stretch.steps.len());
+    }
+    let record = stretch.record();
+    assert_eq!(record.calls.iter().map(|call| call.calls).sum::<u64>(), 50 * 10 * 3);
+    assert_eq!(record.process_count(), 500);
+}
+
+#[test]
 fn memory_is_bounded_however_often_the_counts_are_asked_for() {
     let mut stretch = LastStretch::new(1_000_000, common());
     for at in 1..=3_000 {

@@ -289,6 +289,13 @@ impl Value for u32 {
         sum.join(&(*other).into(), joins);
         self.set(sum);
     }
+
+    fn since(&self, seen: &mut Self, row: &mut Self, joins: Joins) {
+        let (mut had, mut has) = (u64::from(*seen), u64::from(*row));
+        u64::from(*self).since(&mut had, &mut has, joins);
+        seen.set(had);
+        row.set(has);
+    }
 }
 
 /// What is left between sums, which may be negative.

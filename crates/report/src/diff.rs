@@ -123,6 +123,7 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
             "connections",
             "opened",
         ],
+        SortKey::MAX => &["wall_max_ns", "max_ns"],
         SortKey::BYTES => &["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
         other => &other.names(),
     };

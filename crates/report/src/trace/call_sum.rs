@@ -114,6 +114,9 @@ impl<'r> CallSum<'r> {
 
     /// What it is sorted by; 0 for the name.
     pub(super) fn value(&self, key: SortKey) -> u128 {
+        if key == SortKey::MAX {
+            return self.max.into();
+        }
         let number = key.statistic().and_then(|one| (one.field.number)(&self.numbers));
         number.unwrap_or(0).into()
     }

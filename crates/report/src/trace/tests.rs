@@ -114,6 +114,8 @@ fn rows_follow_the_sort_key() {
     assert_eq!(first(SortKey::BLOCKED), "write");
     assert_eq!(first(SortKey::CALLS), "read");
     assert_eq!(first(SortKey::ERRORS), "openat");
+    let longest = records::dd().calls.into_iter().max_by_key(|call| call.ended().max_ns);
+    assert_eq!(Some(first(SortKey::MAX)), longest.map(|call| call.syscall));
     // Equal: by name.
     assert_eq!(first(SortKey::BYTES), "read");
     assert_eq!(first(SortKey::NAME), "access");

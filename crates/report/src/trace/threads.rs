@@ -37,6 +37,13 @@ pub(super) fn sheet(
     let mut total: Thread = statistic::total(&record.threads);
     let counts = record.threads.iter().map(Thread::count);
     total.instances = counts.fold(0, u32::saturating_add);
+    // What is not known of each has no sum.
+    if record.threads.iter().any(|thread| thread.blocked_ns.is_none()) {
+        total.blocked_ns = None;
+    }
+    if record.threads.iter().any(|thread| thread.runnable_ns.is_none()) {
+        total.runnable_ns = None;
+    }
     // The first thread has the name of its process, unless it chose another.
     let process = |thread: &&Thread| {
         let process = names.label(page, &thread.exec, thread.pid);
