@@ -14,6 +14,7 @@ use std::time::Duration;
 use iotomy_host::file_systems;
 use iotomy_movers::chooser::{Plan, Report};
 use iotomy_movers::{End, Kind, Moved, Mover, Probe};
+use iotomy_record::path_text;
 use iotomy_record::{
     CopyPart, CopyPlan, CopyRun, Machine, MoverReason, MoverRefusal, TriedMover, bytes_of,
 };
@@ -21,7 +22,6 @@ use iotomy_sys::probe::memory;
 
 use crate::CopyError;
 use crate::error::{message, number};
-use crate::names::shown;
 use crate::options::{Detail, Options};
 use crate::source::Source;
 use crate::target::Target;
@@ -62,8 +62,8 @@ impl Account {
             schema: CopyRun::SCHEMA.to_owned(),
             started,
             machine,
-            sources: sources.iter().map(|path| shown(path)).collect(),
-            target: shown(target),
+            sources: sources.iter().map(path_text).collect(),
+            target: path_text(target),
             mover: mover.filter(|_| parts.iter().all(|part| part.mover == parts[0].mover)),
             bytes: moved.bytes,
             referenced_bytes: moved.traffic.referenced,

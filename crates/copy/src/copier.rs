@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use iotomy_record::path_text;
 use iotomy_record::store::Place;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
 use crate::error::{Result, message, unsuited, unwritable};
 use crate::fault::Stop;
-use crate::names::{is_standard_input, is_standard_output, shown};
+use crate::names::{is_standard_input, is_standard_output};
 use crate::same::lies_in;
 use crate::session::Session;
 use crate::target::TargetPlace;
@@ -38,7 +39,7 @@ pub fn copy(
             return unsuited(format!(
                 "cannot write the sources into {}: it is a directory; name a file in it, or leave out \
                  --concat",
-                shown(target)
+                path_text(target)
             ));
         }
         Ok(_) => {}
@@ -50,7 +51,7 @@ pub fn copy(
         // The file is replaced in the directory that was found, whoever owns the links on the way.
         Ok(_) if options.placement == Placement::Atomic => match Place::folder(target) {
             Ok(folder) => fill_folder(&mut session, sources, target, &folder),
-            Err(error) => session.failed(unwritable(&shown(target), error)),
+            Err(error) => session.failed(unwritable(&path_text(target), error)),
         },
         Ok(folder) => fill_folder(&mut session, sources, target, &folder),
         Err(errno) => {
@@ -89,14 +90,14 @@ fn is_no_folder(options: &Options, sources: &[PathBuf], target: &Path, errno: Er
         errno => (message(&errno.into()), "name a directory"),
     };
     let what = match sources {
-        [source] => shown(source),
+        [source] => path_text(source),
         _ => format!("{} sources", sources.len()),
     };
     let hint = match several {
         true => "use --concat to write the sources one after another into a file",
         false => "leave out the slash to write a file",
     };
-    unsuited(format!("cannot copy {what} into {}: {why}; {make}, or {hint}", shown(target)))
+    unsuited(format!("cannot copy {what} into {}: {why}; {make}, or {hint}", path_text(target)))
 }
 
 /// Copies every source into a directory, under the last component of its name. A failure does
@@ -107,7 +108,7 @@ fn fill_folder(session: &mut Session<'_>, sources: &[PathBuf], path: &Path, fold
         let name = match source.file_name() {
             Some(name) if !is_standard_input(source) => name,
             _ => {
-                let (source, path) = (shown(source), shown(path));
+                let (source, path) = (path_text(source), path_text(path));
                 session.failed(CopyError::Unsuited(format!(
                     "cannot copy {source} into {path}: it has no name of its own; name a file in it"
                 )));
@@ -116,7 +117,7 @@ fn fill_folder(session: &mut Session<'_>, sources: &[PathBuf], path: &Path, fold
         };
         let to = path.join(name);
         if sources.len() > 1 && !made.insert(name) {
-            let (source, to) = (shown(source), shown(&to));
+            let (source, to) = (path_text(source), path_text(&to));
             session.failed(CopyError::Unsuited(format!(
                 "cannot copy {source} to {to}: another source was just copied there; copy it \
                  separately"

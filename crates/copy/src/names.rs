@@ -1,9 +1,6 @@
-//! Names of ends: those of standard input and output, and how messages and records show any other.
+//! Names of ends: those of standard input and output.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-use iotomy_record::lossless;
 
 /// Whether a source of this name is standard input: `-`, or a name that leads to the same descriptor.
 pub fn is_standard_input(path: &Path) -> bool {
@@ -13,9 +10,4 @@ pub fn is_standard_input(path: &Path) -> bool {
 /// Whether a target of this name is standard output.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
-}
-
-/// A path in messages and records: each byte of it can be told.
-pub(crate) fn shown(path: &Path) -> String {
-    lossless(path.as_os_str().as_bytes())
 }

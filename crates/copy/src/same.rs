@@ -7,13 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use iotomy_movers::Kind;
+use iotomy_record::path_text;
 use rustix::fs::{
     AtFlags, FileType, Stat, StatxFlags, Timespec, Timestamps, futimens, stat, statat, statx, tell,
 };
 
 use crate::CopyError;
 use crate::error::Result;
-use crate::names::{is_standard_input, shown};
+use crate::names::is_standard_input;
 use crate::source::Source;
 use crate::target::{Hold, Target, TargetPlace};
 
@@ -194,7 +195,7 @@ pub(crate) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>)
                 .is_ok_and(|s| (s.st_dev, s.st_ino) == (target.st_dev, target.st_ino))
     };
     match sources.iter().find(is_it) {
-        Some(path) => Err(same(&shown(path), &shown(place.path), PIPE)),
+        Some(path) => Err(same(&path_text(path), &path_text(place.path), PIPE)),
         None => Ok(()),
     }
 }

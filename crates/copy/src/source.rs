@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicU64;
 
 use iotomy_host::file_systems;
 use iotomy_movers::{End, Job, Kind, chooser};
+use iotomy_record::path_text;
 use iotomy_sys::close::close;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::CopyError;
 use crate::error::{Result, is_folder, open_at_start, unreadable};
-use crate::names::{is_standard_input, shown};
+use crate::names::is_standard_input;
 
 /// The magic numbers of file systems, by device: thousands of files need one lookup.
 #[derive(Debug, Default)]
@@ -60,7 +61,7 @@ impl Source {
             (Hold::Standard(fd), name)
         } else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            let name = shown(path);
+            let name = path_text(path);
             let fd = retry_on_intr(|| open(path, flags, Mode::empty()))
                 .map_err(|e| unreadable(&name, e))?;
             (Hold::Own(fd), name)

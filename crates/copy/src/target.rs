@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use iotomy_host::kernel_text;
 use iotomy_movers::{End, Kind};
+use iotomy_record::path_text;
 use iotomy_record::store::{NewFile, Place, remove_own};
 use iotomy_sys::close::{close, close_duplicate};
 use rustix::fs::{
@@ -24,7 +25,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::error::{
     Result, message, more_room, number, open_at_start, unclosed, unsuited, unwritable,
 };
-use crate::names::{is_standard_output, shown};
+use crate::names::is_standard_output;
 use crate::source::FileSystems;
 use crate::{CopyError, Options, Placement};
 
@@ -85,7 +86,7 @@ impl<'a> Target<'a> {
         systems: &mut FileSystems,
     ) -> Result<Self> {
         let standard = place.folder.is_none() && is_standard_output(place.path);
-        let name = if standard { "standard output".to_owned() } else { shown(place.path) };
+        let name = if standard { "standard output".to_owned() } else { path_text(place.path) };
         let cannot = |e: Errno| unwritable(&name, e);
         let appends = options.placement == Placement::Append;
         let hold = match (standard, options.placement) {
@@ -403,7 +404,7 @@ fn leads_nowhere(place: TargetPlace<'_>) -> Option<PathBuf> {
 
 /// A symbolic link where a file was to be written.
 fn dangling(name: &str, link: &Path) -> CopyError {
-    let to = shown(link);
+    let to = path_text(link);
     CopyError::Unsuited(format!(
         "cannot write {name}: it is a symbolic link to {to}, and there is no such file; name the file itself, or \
          remove the link"

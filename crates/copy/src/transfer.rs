@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use iotomy_movers::Kind;
+use iotomy_record::path_text;
 use iotomy_record::store::mode_without_mask;
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, openat,
@@ -22,7 +23,7 @@ use crate::error::{
     Result, is_folder, open_at_start, unclosed, unreadable, unsuited, unsynced_folder,
 };
 use crate::fault::Stop;
-use crate::names::{is_standard_input, shown};
+use crate::names::is_standard_input;
 use crate::same::refuse_pipe_to_itself;
 use crate::session::Session;
 use crate::source::Source;
@@ -91,7 +92,7 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<PlannedSource>> {
             all.push(PlannedSource { name, stat });
             continue;
         }
-        let name = shown(path);
+        let name = path_text(path);
         let stat = stat(path).map_err(|e| unreadable(&name, e))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => return is_folder(&name),
@@ -268,5 +269,5 @@ pub(crate) fn sync_folder(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let done = openat(folder, c".", flags, Mode::empty()).and_then(fsync);
     session.synced(begun.elapsed());
-    done.map_err(|e| unsynced_folder(&shown(name), e.into()))
+    done.map_err(|e| unsynced_folder(&path_text(name), e.into()))
 }

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use iotomy_movers::Kind;
+use iotomy_record::path_text;
 use iotomy_sys::buffer::Aligned;
 use rustix::fs::{
     Advice, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek,
@@ -19,7 +20,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::error::{Result, number, unsuited};
-use crate::names::{is_standard_input, is_standard_output, shown};
+use crate::names::{is_standard_input, is_standard_output};
 use crate::source::Source;
 use crate::target::{Target, TargetPlace, articled};
 use crate::{CopyError, Options, Placement};
@@ -77,7 +78,7 @@ pub(crate) fn refuse_pipes(
     let is_named = place.folder.is_some() || !is_standard_output(place.path);
     let target = (is_named && is_pipe(place.folder(), place.name)).then_some(place.path);
     let pipe = source.map(PathBuf::as_path).or(target);
-    match (pipe.map(shown), target.map(shown)) {
+    match (pipe.map(path_text), target.map(path_text)) {
         (Some(pipe), _) if options.verify => unverifiable(&pipe, Kind::Pipe),
         (Some(pipe), _) if options.preserve => {
             unsuited(format!("cannot preserve attributes: {pipe} is a pipe; leave out --preserve"))

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use iotomy_copy::{Account, CopyError, Options, Placement};
+use iotomy_copy::{Account, Options, Placement};
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_movers::{Job, Sparse};
 use iotomy_needs::{Need, skip};
@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use crate::file_systems;
 use crate::support::{
-    Folder, any, append, at, atomic, by, by_any, content, joined, mount, movers, preserved,
-    verified,
+    Folder, any, append, at, atomic, by, by_any, content, is_refused, joined, mount, movers,
+    preserved, verified,
 };
 
 /// Bytes of a source, and the byte where it or its copy fails.
@@ -22,18 +22,6 @@ const AT: u64 = 1_000_000;
 
 /// What a target holds before the copy.
 const OLD: &[u8] = b"what was there before";
-
-/// Whether a mover does not serve a pair, or all that it has is a call that the kernel refused as a whole.
-fn is_refused(mover: Option<&str>, account: &Account) -> bool {
-    let calls = ["ioctl", "fallocate", "copy_file_range"];
-    match (mover, &account.errors[..]) {
-        (Some(_), [CopyError::Unsuited(_)]) => true,
-        (Some(mover), [CopyError::Refused(said)]) => {
-            calls.iter().any(|call| said.contains(&format!(": {mover}: {call}: ")))
-        }
-        _ => false,
-    }
-}
 
 /// What the kernel says of an error.
 fn text(errno: Errno) -> String {

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::thread;
 
-use iotomy_copy::{Account, Options, Placement, copy};
+use iotomy_copy::{Account, CopyError, Options, Placement, copy};
 use iotomy_fault_fs::{Fault, FaultFs};
 use iotomy_movers::{Job, MOVERS};
 use iotomy_needs::{Need, skip};
@@ -147,4 +147,16 @@ pub(crate) fn by_any(mover: Option<&str>) -> Options {
 /// A file system of these files, with these faults; `None`, said and counted, where it is not to be had.
 pub(crate) fn mount(files: &[(&str, &[u8])], faults: &[Fault]) -> Option<FaultFs> {
     FaultFs::mount(files, faults).map_err(|reason| skip(Need::Fuse, &reason)).ok()
+}
+
+/// Whether a mover does not serve a pair, or all that it has is a call that the kernel refused as a whole.
+pub(crate) fn is_refused(mover: Option<&str>, account: &Account) -> bool {
+    let calls = ["ioctl", "fallocate", "copy_file_range", "mmap"];
+    match (mover, &account.errors[..]) {
+        (Some(mover), [CopyError::Unsuited(said)]) => said.contains(&format!(" by {mover}: ")),
+        (Some(mover), [CopyError::Refused(said)]) => {
+            calls.iter().any(|call| said.contains(&format!(": {mover}: {call}: ")))
+        }
+        _ => false,
+    }
 }

@@ -18,11 +18,11 @@ use iotomy_copy::{Account, CopyError, copy, is_standard_input};
 use iotomy_host::{machine, rfc3339};
 use iotomy_record::store::{OutputFile, RecordRef, same_output};
 
-use self::options::shown;
 pub(crate) use self::options::{CopyArgs, MANUAL};
 use self::terminal::Terminal;
 use super::{judging, outputs};
 use crate::errors::COULD_NOT_RUN;
+use iotomy_record::path_text;
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
@@ -74,7 +74,7 @@ fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<OutputFile>
     }
     match named.into_iter().find(|path| same_output(json, path, &here)) {
         Some(path) => {
-            let (json, path) = (shown(json), shown(&path));
+            let (json, path) = (path_text(json), path_text(&path));
             bail!("--json {json} would be written over {path}; give the record another file")
         }
         None => outputs::open_one("--json", json, &here),

@@ -1,7 +1,6 @@
 //! The command line of `iotomy copy`, and the options of the copy made from it.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -9,7 +8,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use iotomy_copy::{Detail, Options, Placement};
 use iotomy_movers::{Job, MOVERS, Reflink, Sparse};
-use iotomy_record::lossless;
+use iotomy_record::path_text;
 
 use super::sizes::{block_size, size};
 use crate::manual::Manual;
@@ -183,11 +182,6 @@ fn movers() -> impl TypedValueParser<Value = &'static str> {
         .try_map(|name| iotomy_movers::mover(&name).map(|m| m.declaration().name).ok_or("no mover"))
 }
 
-/// A path in messages: each byte of it can be told.
-pub(super) fn shown(path: &Path) -> String {
-    lossless(path.as_os_str().as_bytes())
-}
-
 impl CopyArgs {
     /// The command line that consists of names alone, which is most there are; `None` of any other.
     /// To make the parser takes longer than to copy a small file, and here it would have nothing to do.
@@ -226,7 +220,7 @@ impl CopyArgs {
             Some((target, sources)) if !sources.is_empty() => Ok((sources, target)),
             Some((only, _)) => bail!(
                 "cannot copy {}: no target given; name one after it, or - for standard output",
-                shown(only)
+                path_text(only)
             ),
             None => bail!("nothing to copy; name a source and a target"),
         }
