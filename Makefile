@@ -11,7 +11,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/ports-c/tests/clients/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: docs demo test lint setup build build-ports articles bench bench-summary test-kernel test-ports test-ports-threads install clean
+.PHONY: docs demo test lint setup build build-ports articles bench bench-summary test-kernel test-services test-ports test-ports-threads install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -76,6 +76,13 @@ articles:
 # What iotomy does in BPF, on the kernel of this Debian release, under emulation; some five minutes.
 test-kernel: build
 	@CARGO=$(CARGO) scripts/test-kernel $(IOTOMY)
+
+# A minute of load on each of eight servers, watched half of the time: counts to the byte, and what the watch costs.
+# ARGS="-E 'test(redis)'" is one of them.
+test-services:
+	@scripts/setup services
+	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --locked --package iotomy --profile services \
+	    --run-ignored only --no-capture $(ARGS)
 
 # The C library of event ports, /dev/poll and kqueue.
 build-ports:

@@ -19,7 +19,7 @@ const CLIENTS: usize = 3;
 const ROUNDS: usize = 100;
 
 /// Whether an answer of redis is whole: a status, or a text of the length that it begins with.
-fn is_redis(text: &str) -> bool {
+pub(crate) fn is_redis(text: &str) -> bool {
     match text.strip_prefix('$').and_then(|text| text.split_once("\r\n")) {
         Some((length, body)) => length.parse::<usize>().unwrap() + 2 == body.len(),
         None => text.starts_with(['+', '-', ':']) && text.ends_with("\r\n"),
@@ -27,7 +27,7 @@ fn is_redis(text: &str) -> bool {
 }
 
 /// The number behind `name:` in what redis says of itself.
-fn redis_figure(text: &str, name: &str) -> u64 {
+pub(crate) fn redis_figure(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
     line.unwrap_or_else(|| panic!("no {name}: {text}")).parse().unwrap()
 }
@@ -39,15 +39,19 @@ fn redis_commands(text: &str, name: &str) -> u64 {
     rows.map(|(_, rest)| rest.split(',').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
+pub(crate) fn redis(port: u16, folder: &Path) -> Server {
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string(), "--dir"]);
+    Server::on(port, command.arg(folder))
+}
+
 #[test]
 fn commands_and_bytes_of_redis_are_those_of_its_own_statistics() {
     if !bpf() || !has_server("redis-server") {
         return;
     }
     let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-    let mut command = Command::new("redis-server");
-    command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string(), "--dir"]);
-    let server = Server::on(port, command.arg(folder.path()));
+    let server = redis(port, folder.path());
     let mut control = Client::to(port);
     let mut clients = [(); CLIENTS].map(|()| Client::to(port));
     let ping = "PING\r\n";
@@ -80,13 +84,19 @@ fn commands_and_bytes_of_redis_are_those_of_its_own_statistics() {
     assert_eq!(sockets.write_bytes, grown("total_net_output_bytes") + after[1].len() as u64);
 }
 
-fn is_memcached(text: &str) -> bool {
+pub(crate) fn is_memcached(text: &str) -> bool {
     ["END\r\n", "STORED\r\n"].iter().any(|end| text.ends_with(end))
 }
 
-fn memcached_figure(text: &str, name: &str) -> u64 {
+pub(crate) fn memcached_figure(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
     line.unwrap().trim().parse().unwrap()
+}
+
+pub(crate) fn memcached(port: u16) -> Server {
+    let mut command = Command::new("memcached");
+    command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0", "-u", "root", "-t", "2"]);
+    Server::on(port, &mut command)
 }
 
 #[test]
@@ -95,9 +105,7 @@ fn commands_and_bytes_of_memcached_are_those_of_its_own_statistics() {
         return;
     }
     let port = free_port();
-    let mut command = Command::new("memcached");
-    command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0", "-u", "root", "-t", "2"]);
-    let server = Server::on(port, &mut command);
+    let server = memcached(port);
     let mut control = Client::to(port);
     let mut clients = [(); CLIENTS].map(|()| Client::to(port));
     for client in clients.iter_mut().chain([&mut control]) {
@@ -130,7 +138,7 @@ fn commands_and_bytes_of_memcached_are_those_of_its_own_statistics() {
 }
 
 /// PostgreSQL in a directory of its own, as its own user.
-struct Postgres {
+pub(crate) struct Postgres {
     server: Server,
     folder: tempfile::TempDir,
     programs: PathBuf,
@@ -138,7 +146,7 @@ struct Postgres {
 
 impl Postgres {
     /// Starts it with an empty database of pgbench; `None` if it is not installed.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let all = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let programs = all.map(|entry| entry.path().join("bin"));
         let programs = programs.filter(|bin| bin.join("postgres").is_file()).max();
@@ -182,11 +190,24 @@ impl Postgres {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn pgbench(&self, arguments: &[&str]) {
-        let mut command = Command::new(self.programs.join("pgbench"));
-        command.args(["-h", self.folder.path().to_str().unwrap(), "-U", "postgres"]);
-        Self::run(command.args(arguments).arg("postgres"));
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    /// The command line of pgbench.
+    pub(crate) fn pgbench_words(&self, arguments: &[&str]) -> Vec<String> {
+        let program = self.programs.join("pgbench").display().to_string();
+        let place = self.folder.path().to_str().unwrap();
+        let words = [&[&*program, "-h", place, "-U", "postgres"], arguments, &["postgres"]];
+        words.concat().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Runs pgbench, and gives what it prints.
+    pub(crate) fn pgbench(&self, arguments: &[&str]) -> String {
+        let words = self.pgbench_words(arguments);
+        let printed = Self::run(Command::new(&words[0]).args(&words[1..]));
         self.settled();
+        printed
     }
 
     /// Waits until every backend has ended and so has told its counts: each lives as long as its client.
@@ -208,11 +229,11 @@ impl Postgres {
         answer.trim().parse().unwrap()
     }
 
-    fn commits(&self) -> u64 {
+    pub(crate) fn commits(&self) -> u64 {
         self.figure("SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'")
     }
 
-    fn syncs(&self) -> u64 {
+    pub(crate) fn syncs(&self) -> u64 {
         self.figure("SELECT wal_sync FROM pg_stat_wal")
     }
 }
@@ -223,7 +244,7 @@ fn transactions_and_log_flushes_of_postgres_are_those_of_its_own_statistics() {
         return;
     }
     let Some(postgres) = Postgres::start() else { return };
-    let pid = postgres.server.pid();
+    let pid = postgres.pid();
     // The number of answers when clients connect depends on the version, and each look at a statistic is a commit: both
     // are the same in the two runs.
     let [few, many] = ["10", "30"].map(|transactions| {

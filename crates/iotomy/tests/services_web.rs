@@ -26,7 +26,7 @@ fn nginx_configuration(folder: &Path, port: u16) -> String {
          events {{ worker_connections 64; }}
          http {{
              log_format sizes '$bytes_sent $request_length'; access_log {place}/log sizes;
-             {temporary} sendfile on;
+             {temporary} sendfile on; keepalive_requests 1000000000;
              server {{
                  listen 127.0.0.1:{port}; root {place}/www;
                  location = /status {{ stub_status; }}
@@ -36,18 +36,13 @@ fn nginx_configuration(folder: &Path, port: u16) -> String {
 }
 
 /// The number of requests on nginx's status page: the third figure of its only line of figures.
-fn nginx_requests(status: &str) -> u64 {
+pub(crate) fn nginx_requests(status: &str) -> u64 {
     let line = status.lines().nth(2).unwrap();
     line.split_whitespace().nth(2).unwrap().parse().unwrap()
 }
 
-#[test]
-fn requests_and_bytes_of_nginx_are_those_of_its_status_and_log() {
-    if !bpf() || !root() || !has_server("nginx") {
-        return;
-    }
-    let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-    let place = folder.path();
+/// An nginx with two workers, its files in `place`.
+pub(crate) fn nginx(port: u16, place: &Path) -> Server {
     fs::create_dir(place.join("www")).unwrap();
     for (name, length) in [("small", 100), ("large", 300_000)] {
         fs::write(place.join("www").join(name), "x".repeat(length)).unwrap();
@@ -56,14 +51,23 @@ fn requests_and_bytes_of_nginx_are_those_of_its_status_and_log() {
     let mut command = Command::new("nginx");
     let error = place.join("error").display().to_string();
     let conf = place.join("conf").display().to_string();
-    let server = Server::on(port, command.args(["-e", &error, "-c", &conf]))
-        .ended_by(nix::sys::signal::Signal::SIGTERM);
+    Server::on(port, command.args(["-e", &error, "-c", &conf]))
+        .ended_by(nix::sys::signal::Signal::SIGTERM)
+}
+
+#[test]
+fn requests_and_bytes_of_nginx_are_those_of_its_status_and_log() {
+    if !bpf() || !root() || !has_server("nginx") {
+        return;
+    }
+    let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+    let server = nginx(port, folder.path());
     let mut control = Client::to(port);
     let mut clients = [(); CLIENTS].map(|()| Client::to(port));
     for client in clients.iter_mut().chain([&mut control]) {
         client.get("/small");
     }
-    let log = place.join("log");
+    let log = folder.path().join("log");
     let earlier = lines(&log, CLIENTS + 1).len();
 
     // Its workers are children of the process that is named.
@@ -109,7 +113,7 @@ func main() {
 }
 "#;
 
-const NODE: &str = r#"
+pub(crate) const NODE: &str = r#"
 let requests = 0;
 const server = require("http").createServer((request, response) => {
     requests += 1;
@@ -163,21 +167,26 @@ fn link(folder: &Path, program: &Path) -> (PathBuf, String) {
     (link, name)
 }
 
+/// Builds the server in Go in a folder.
+pub(crate) fn go_program(folder: &Path) -> PathBuf {
+    let (source, program) = (folder.join("server.go"), folder.join("server"));
+    fs::write(&source, GO).unwrap();
+    let mut go = Command::new("go");
+    if std::env::var_os("HOME").is_none() {
+        go.env("GOCACHE", folder.join("cache"));
+    }
+    let built = go.args(["build", "-o"]).arg(&program).arg(&source).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program
+}
+
 #[test]
 fn requests_of_a_server_in_go_are_those_that_it_counts() {
     if !bpf() || !root() || !has_server("go") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("server.go");
-    let program = folder.path().join("server");
-    fs::write(&source, GO).unwrap();
-    let mut go = Command::new("go");
-    if std::env::var_os("HOME").is_none() {
-        go.env("GOCACHE", folder.path().join("cache"));
-    }
-    let built = go.args(["build", "-o"]).arg(&program).arg(&source).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let program = go_program(folder.path());
     let (link, name) = link(folder.path(), &program);
     let (server, port) = Server::that_says_its_port(&mut Command::new(link));
     agrees(&server, port, &name);

@@ -72,6 +72,7 @@ mod report;
 mod report_pages;
 mod report_pages_anatomy;
 mod services_container;
+mod services_minute;
 mod services_stores;
 mod services_web;
 mod show;
