@@ -57,7 +57,8 @@ impl OutputFile {
     /// then.
     ///
     /// # Errors
-    /// When it cannot be written whole; then there is no file.
+    /// When it cannot be written whole; then there is no file. `EEXIST` when no name of the mark is free; `EPERM` and the
+    /// like on a file system that can neither rename a file without replacing another nor link it.
     pub fn put_another(&self, mark: &str, bytes: &[u8]) -> Result<Option<AnotherFile>, StoreError> {
         self.tried_another(mark, bytes).map_err(|Failed(operation, error)| {
             let name = match self.slot() {

@@ -106,7 +106,8 @@ impl NewFile {
     /// Gives it the first of these names that is free, and replaces no file. Returns the name, and the file's metadata.
     ///
     /// # Errors
-    /// `EEXIST` when none of them is free; else the kernel's error.
+    /// `EEXIST` when none of them is free; else the kernel's error: of a file system that can neither rename without
+    /// replacing nor link, that of the link, as `EPERM`.
     pub(super) fn put_free(
         mut self,
         names: impl IntoIterator<Item = OsString>,
@@ -116,7 +117,7 @@ impl NewFile {
         for name in names {
             let done = match &self.named {
                 None => self.link(&name),
-                Some(now) => renameat_with(folder, now, folder, &name, RenameFlags::NOREPLACE),
+                Some(now) => rename_to_free(folder, now, &name),
             };
             match done {
                 Err(Errno::EXIST) => {}
@@ -256,6 +257,20 @@ pub fn remove_own(folder: BorrowedFd<'_>, name: &OsStr, own: &Metadata) -> io::R
         return Ok(unlinkat(folder, &aside, AtFlags::empty())?);
     }
     Ok(renameat_with(folder, &aside, folder, name, RenameFlags::NOREPLACE)?)
+}
+
+/// Renames a file of a directory to a name that is free there.
+fn rename_to_free(folder: BorrowedFd<'_>, now: &OsStr, name: &OsStr) -> Result<(), Errno> {
+    match renameat_with(folder, now, folder, name, RenameFlags::NOREPLACE) {
+        // Not every file system can do that: NFS, some of FUSE. A link takes no other file's name either.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            linkat(folder, now, folder, name, AtFlags::empty())?;
+            // The file has its name; nothing can be done about another that stays.
+            let _ = unlinkat(folder, now, AtFlags::empty());
+            Ok(())
+        }
+        done => done,
+    }
 }
 
 /// A new file, and the name it has, where it must have one.

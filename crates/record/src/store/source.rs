@@ -55,7 +55,12 @@ pub(super) fn open_source(path: &Path) -> io::Result<Source> {
 fn open_within(path: &Path, patience: Duration) -> io::Result<Source> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = match open(path, flags, Mode::empty()) {
-        Err(Errno::NXIO) if is_socket(path) => return Err(Unreadable::Socket.into()),
+        Err(Errno::NXIO) if is(FileType::Socket, path) => return Err(Unreadable::Socket.into()),
+        // Another program holds a lease (fcntl(2)), which the kernel gives it some time to return.
+        Err(Errno::AGAIN) if is(FileType::RegularFile, path) => {
+            let flags = flags - OFlags::NONBLOCK;
+            File::from(rustix::io::retry_on_intr(|| open(path, flags, Mode::empty()))?)
+        }
         opened => File::from(opened?),
     };
     if file.is_terminal() {
@@ -69,9 +74,8 @@ fn open_within(path: &Path, patience: Duration) -> io::Result<Source> {
     Ok(Source { head, file })
 }
 
-fn is_socket(path: &Path) -> bool {
-    rustix::fs::stat(path)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
+fn is(kind: FileType, path: &Path) -> bool {
+    rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == kind)
 }
 
 /// What is there, as soon as there is a writer: a FIFO without one is at its end.
@@ -111,8 +115,10 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
     use std::thread;
+
+    use iotomy_needs::Need;
 
     use super::*;
 
@@ -161,6 +167,30 @@ mod tests {
         to.write_all(b"{}").unwrap();
         drop(to);
         assert_eq!(all(source), b"{}");
+    }
+
+    #[test]
+    fn a_file_with_a_lease_is_read_once_it_is_returned() {
+        const HOLDS: &str = r#"
+            $| = 1; open my $file, '+<', $ARGV[0] or die $!;
+            $SIG{IO} = sub { print $file 'new'; close $file; exit 0 };
+            # F_SETLEASE, F_WRLCK
+            fcntl $file, 1024, 1 or die "no lease: $!";
+            print "held\n"; sleep 1000 while 1;
+        "#;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        std::fs::write(&path, "old").unwrap();
+        let mut holder = Command::new("perl");
+        holder.args(["-e", HOLDS]).arg(&path).stdout(Stdio::piped());
+        let mut holder = match holder.spawn() {
+            Ok(holder) => holder,
+            Err(error) => return iotomy_needs::skip(Need::Programs, &format!("perl: {error}")),
+        };
+        let mut said = [0; 5];
+        holder.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        assert_eq!(all(open_source(&path).unwrap()), b"new");
+        assert!(holder.wait().unwrap().success());
     }
 
     #[test]
