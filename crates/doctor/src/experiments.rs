@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use iotomy_host::privilege::{is_root, not_allowed, privilege};
+use iotomy_host::privilege::{in_user_namespace, is_root, not_allowed, privilege};
 use iotomy_sys::probe::{Refusal, namespaces, privileges};
 
 use crate::ability::{Ability, Context, Outcome, number_in};
@@ -60,6 +60,7 @@ fn loop_devices(_: &Context) -> Outcome {
         Err(source) => {
             let refusal = Refusal::new("open /dev/loop-control", source);
             let remedy = match not_allowed(&refusal) {
+                true if in_user_namespace() => "run as root, outside of this user namespace",
                 true if is_root() => "give this container --device /dev/loop-control",
                 true => "run as root",
                 false => "modprobe loop",

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use iotomy_host::privilege::{is_root, not_allowed, privilege};
+use iotomy_host::privilege::{in_user_namespace, is_root, not_allowed, privilege};
 use iotomy_record::numbers;
 use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
@@ -122,10 +122,12 @@ fn drop_caches(_: &Context) -> Outcome {
         Ok(_) => Outcome::ready(format!("{FILE} can be written")),
         Err(source) => {
             let refusal = Refusal::new("open /proc/sys/vm/drop_caches", source);
-            let remedy = if not_allowed(&refusal) && !is_root() {
-                "run as root (elsewhere, a file's own pages can be dropped by posix_fadvise)"
-            } else {
-                "mount /proc writable in this container (docker: --privileged)"
+            let remedy = match not_allowed(&refusal) {
+                true if in_user_namespace() => "run as root, outside of this user namespace",
+                true if !is_root() => {
+                    "run as root (elsewhere, a file's own pages can be dropped by posix_fadvise)"
+                }
+                _ => "mount /proc writable in this container (docker: --privileged)",
             };
             Outcome::refused(&refusal, remedy)
         }

@@ -1,7 +1,8 @@
 //! Remedies for operations that this process has no permission for.
 //!
 //! The tricky part: the same EPERM comes from a missing capability, from a container's filter of
-//! calls and from a kernel locked down, and only the first is helped by becoming root.
+//! calls and from a kernel locked down, and only the first is helped by becoming root. Capabilities
+//! that are held in a user namespace, as by `unshare -r`, count for nothing outside of it.
 
 use iotomy_sys::errno;
 use iotomy_sys::probe::Refusal;
@@ -29,10 +30,17 @@ pub fn privilege(capabilities: &[&str]) -> String {
     Facts::read().remedy(capabilities)
 }
 
-/// Whether this process has these capabilities.
+/// Whether this process has these capabilities, and not in a user namespace alone.
 pub fn has(capabilities: &[&str]) -> bool {
     let facts = Facts::read();
-    capabilities.iter().all(|name| facts.has(name))
+    !facts.in_user_namespace && capabilities.iter().all(|name| facts.has(name))
+}
+
+/// Whether this process is in a user namespace of its own, whose root is not that of the machine.
+pub fn in_user_namespace() -> bool {
+    // The number of the first one, which is the same on every machine (`PROC_USER_INIT_INO`).
+    const FIRST: u64 = 0xEFFF_FFFD;
+    rustix::fs::stat("/proc/self/ns/user").is_ok_and(|namespace| namespace.st_ino != FIRST)
 }
 
 /// Whether this process is root's, which `run as root` does not help.
@@ -60,6 +68,7 @@ fn status(field: &str) -> Option<String> {
 struct Facts {
     effective: Option<u64>,
     root: bool,
+    in_user_namespace: bool,
     filtered: bool,
     lockdown: String,
 }
@@ -69,12 +78,17 @@ impl Facts {
         Self {
             effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
             root: is_root(),
+            in_user_namespace: in_user_namespace(),
             filtered: filtered(),
             lockdown: kernel_text("/sys/kernel/security/lockdown").unwrap_or_default(),
         }
     }
 
     fn remedy(&self, capabilities: &[&str]) -> String {
+        if self.in_user_namespace {
+            let wanted = capabilities.join(" and ");
+            return format!("run outside of this user namespace, as root or with {wanted}");
+        }
         let lacking: Vec<&str> =
             capabilities.iter().filter(|name| !self.has(name)).copied().collect();
         if !lacking.is_empty() && self.root {
@@ -107,7 +121,13 @@ mod tests {
     const BOTH: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
 
     fn facts(effective: u64, root: bool) -> Facts {
-        Facts { effective: Some(effective), root, filtered: false, lockdown: String::new() }
+        Facts {
+            effective: Some(effective),
+            root,
+            in_user_namespace: false,
+            filtered: false,
+            lockdown: String::new(),
+        }
     }
 
     #[test]
@@ -115,6 +135,16 @@ mod tests {
         let user = facts(0, false).remedy(&BOTH);
         assert_eq!(user, "run as root or with CAP_BPF and CAP_PERFMON");
         assert_eq!(facts(1 << 39, true).remedy(&BOTH), "give this container CAP_PERFMON");
+    }
+
+    #[test]
+    fn what_is_held_in_a_user_namespace_does_not_count() {
+        for effective in [0, 3 << 38] {
+            let inside = Facts { in_user_namespace: true, ..facts(effective, true) };
+            let wanted =
+                "run outside of this user namespace, as root or with CAP_BPF and CAP_PERFMON";
+            assert_eq!(inside.remedy(&BOTH), wanted);
+        }
     }
 
     #[test]

@@ -145,3 +145,22 @@ fn as_nobody(program: &Path) -> Command {
     command.arg("doctor").current_dir("/");
     command
 }
+
+#[test]
+fn root_of_a_user_namespace_is_told_to_leave_it() {
+    let mut inside = Command::new("unshare");
+    let output = inside.args(["-r", IOTOMY, "doctor", "--json", "-"]).output();
+    let output = match output {
+        Ok(output) if output.status.success() => output,
+        refused => return skip(Need::Namespaces, &format!("unshare -r: {refused:?}")),
+    };
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let abilities = record["abilities"].as_array().unwrap();
+    let remedy = |ability: &serde_json::Value| ability["remedy"].as_str().map(str::to_owned);
+    let maps = abilities.iter().find(|ability| ability["name"] == "bpf-maps").unwrap();
+    let expected = "run outside of this user namespace, as root or with CAP_BPF and CAP_PERFMON";
+    assert_eq!(remedy(maps).as_deref(), Some(expected));
+    for remedy in abilities.iter().filter_map(remedy) {
+        assert!(!remedy.contains("this container"), "{remedy}");
+    }
+}

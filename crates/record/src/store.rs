@@ -31,7 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use anatomy::{load_anatomy, parse_anatomy};
-pub use another::AnotherFile;
+pub use another::{AnotherFile, put_new};
 pub use any::{KINDS, Record, RecordRef};
 pub use attributes::mode_without_mask;
 pub use copy::parse_copy;

@@ -10,7 +10,7 @@ use super::object::Session;
 use super::slowest;
 use crate::request::Request;
 
-/// The call, in the record's terms; times are since the watch began. `None` where its process is not known any more.
+/// The call, in the record's terms; times are since the watch began. `None` where no call fulfilled the condition.
 pub(super) fn told(
     session: &Session,
     books: &mut Books,
@@ -20,7 +20,7 @@ pub(super) fn told(
     let (row, sums) = session.firing()?;
     books.take_programs(session);
     let of_call = books_of(session, books, std::slice::from_ref(&row));
-    let call = slowest::calls(&of_call, vec![row], began_ns, &|_| 0).pop()?;
+    let call = slowest::one(&of_call, row, began_ns, &|_| 0);
     Some(request.filter.ended_by(call, sums))
 }
 

@@ -91,9 +91,8 @@ pub(super) fn outcome(
         images.iter().zip(&numbers).find(|((image, _), _)| *image == id).map_or(0, |(_, n)| *n)
     };
     outcome.trace.slowest = slowest::calls(&books, slow, began_ns, &number);
-    outcome.trace.ended_by = firing.and_then(|(row, sums)| {
-        let call = slowest::calls(&books, vec![row], began_ns, &number).pop()?;
-        Some(request.filter.ended_by(call, sums))
+    outcome.trace.ended_by = firing.map(|(row, sums)| {
+        request.filter.ended_by(slowest::one(&books, row, began_ns, &number), sums)
     });
     for ((((id, image), exec), number), place) in
         images.iter().zip(&names).zip(&numbers).zip(places)

@@ -7,6 +7,7 @@ use super::books::{Books, Paths};
 use super::details::SlowRow;
 use super::layout::{CALL_NUMBER, FileKey, Image};
 use super::outcome::{abi, call_or_ring, exec, path, ring_operation};
+use crate::attach;
 use crate::naming::{call_name, error_name, join, plain_name};
 use crate::ring_names;
 
@@ -18,20 +19,29 @@ pub(super) fn calls(
     number: &dyn Fn(u32) -> u32,
 ) -> Vec<WholeCall> {
     let own = std::process::id();
-    let mut calls: Vec<WholeCall> = rows
-        .into_iter()
-        .filter_map(|row| {
-            let image: &Image = books.images.get(&row.image).filter(|image| image.pid != own)?;
-            Some(WholeCall {
-                pid: image.pid,
-                exec: exec(books, row.image),
-                image: number(row.image),
-                ..call(&books.paths, row, began_ns)
-            })
-        })
-        .collect();
+    let of_watched = |row: &SlowRow| books.images.get(&row.image).is_some_and(|i| i.pid != own);
+    let mut calls: Vec<WholeCall> =
+        rows.into_iter().filter(of_watched).map(|row| one(books, row, began_ns, number)).collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.wall_ns));
     calls
+}
+
+/// One call in the record's terms, whatever is known of its process: of one whose program image found no room, and that
+/// has ended, only the thread is.
+pub(super) fn one(
+    books: &Books,
+    row: SlowRow,
+    began_ns: u64,
+    number: &dyn Fn(u32) -> u32,
+) -> WholeCall {
+    let image: Option<&Image> = books.images.get(&row.image);
+    let pid = image.map(|image| image.pid).or_else(|| attach::process(row.tid).ok());
+    WholeCall {
+        pid: pid.unwrap_or(row.tid),
+        exec: exec(books, row.image),
+        image: number(row.image),
+        ..call(&books.paths, row, began_ns)
+    }
 }
 
 fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {

@@ -193,13 +193,14 @@ impl<'a> WatchLoop<'a> {
         let Some(pause) = self.request.filter.pause() else { return };
         match self.asks_again {
             None if session.has_fired() => {
-                // With the call, which was counted before user space was woken.
                 let (names, request, (began, began_ns)) =
                     (&mut self.names, self.request, self.began);
+                session.await_programs();
+                // A snapshot may be the last one that knows a process which has ended.
+                let call = firing::told(session, books, request, began_ns);
+                // With the call, which was counted before user space was woken.
                 let elapsed_ns = || nanos(began.elapsed());
                 let now = names.look((session, books), request, began_ns, elapsed_ns);
-                session.await_programs();
-                let call = firing::told(session, books, request, began_ns);
                 if let (Some(viewer), Some(call)) = (&mut self.viewer, call) {
                     viewer.on_firing(call, now);
                 }

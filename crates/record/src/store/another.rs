@@ -1,4 +1,5 @@
-//! Further contents of an output, while its own is still to come: each in a file of its own beside it.
+//! Contents in new files, by a name with a mark: further ones of an output, while its own is still to come, each in a file
+//! of its own beside it.
 //!
 //! The one invariant: no file is ever replaced, and none is removed that was not written here.
 
@@ -83,11 +84,8 @@ impl OutputFile {
                 return through(file.as_fd(), content).map(|()| None);
             }
         };
-        let fresh = slot.beside().and_then(|slot| NewFile::beside(slot, 0o666));
-        let fresh = fresh.map_err(|error| Failed("write", error))?;
-        let names = (1..=TRIES).map(|number| marked(slot.name(), mark, number));
-        let (name, own) = named(fresh, self.syncs, content, |fresh| fresh.put_free(names))?;
-        Ok(Some(AnotherFile { name, own }))
+        let beside = slot.beside().map_err(|error| Failed("write", error))?;
+        put_marked(beside, (slot.name(), mark), self.syncs, content).map(Some)
     }
 
     /// Removes such a file, unless another one has its name by now, or it was changed.
@@ -113,6 +111,30 @@ impl OutputFile {
             Destination::Standard | Destination::Error => None,
         }
     }
+}
+
+/// Writes `bytes` whole to a new file of a directory. Its name is `name` with `mark` before the ending, and a number where
+/// there is such a file; returned is the name.
+///
+/// # Errors
+/// When it cannot be written whole; then there is no file.
+pub fn put_new(folder: &Path, name: &str, mark: &str, bytes: &[u8]) -> io::Result<OsString> {
+    let place = Slot::without_a_name(Place::folder(folder)?);
+    let written = put_marked(place, (OsStr::new(name), mark), true, |to| to.write_all(bytes));
+    written.map(|file| file.name).map_err(|Failed(_, error)| error)
+}
+
+/// Writes a new file in the directory of `place`, by the first of the marked names that is free.
+fn put_marked(
+    place: Slot,
+    (name, mark): (&OsStr, &str),
+    syncs: bool,
+    content: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> Result<AnotherFile, Failed> {
+    let fresh = NewFile::beside(place, 0o666).map_err(|error| Failed("write", error))?;
+    let names = (1..=TRIES).map(|number| marked(name, mark, number));
+    let (name, own) = named(fresh, syncs, content, |fresh| fresh.put_free(names))?;
+    Ok(AnotherFile { name, own })
 }
 
 /// `name` with a mark before its ending: `spike-MARK.json`, and `spike-MARK-2.json` for the second.

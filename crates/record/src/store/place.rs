@@ -147,7 +147,12 @@ impl Slot {
     /// # Errors
     /// When there is no descriptor left.
     pub(super) fn beside(&self) -> io::Result<Self> {
-        Ok(Self { folder: self.folder.try_clone()?, name: OsString::new(), old: None })
+        Ok(Self::without_a_name(self.folder.try_clone()?))
+    }
+
+    /// A directory, and no name in it yet.
+    pub(super) fn without_a_name(folder: OwnedFd) -> Self {
+        Self { folder, name: OsString::new(), old: None }
     }
 
     /// The metadata of the file that had the name when it was looked up.

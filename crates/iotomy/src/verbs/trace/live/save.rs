@@ -3,24 +3,18 @@
 //! The one invariant: no file is ever replaced, and none is left that is not whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
 use iotomy_host::rfc3339;
 use iotomy_observe::WatchStart;
-use iotomy_record::store::{RecordRef, remove_own};
-use iotomy_record::{FileKind, FileUse, Intervals, LedgerRow, Running, Snapshot, Trace};
+use iotomy_record::store::{RecordRef, put_new};
+use iotomy_record::{FileKind, FileUse, Intervals, LedgerRow, Running, Snapshot, Trace, lossless};
 use iotomy_report::live::Screen;
-use rustix::fs::{CWD, OFlags};
 
 use super::super::recorder::mark;
 use super::super::watching;
-
-/// Names that are tried of one second.
-const TRIES: u32 = 1_000;
 
 /// Makes records of a watch that goes on.
 pub(super) struct Saver {
@@ -52,12 +46,13 @@ impl Saver {
             Ok(json) => json,
             Err(error) => return format!("cannot save: {error}"),
         };
-        match write_new(&format!("iotomy-{}", mark(SystemTime::now())), &json) {
-            Ok(name) if left_out > 0 => {
-                format!("saved {name}; {left_out} ended processes are not in it")
-            }
-            Ok(name) => format!("saved {name}"),
-            Err(error) => format!("cannot save in the current directory: {error}"),
+        let name = match put_new(Path::new("."), "iotomy.json", &mark(SystemTime::now()), &json) {
+            Ok(name) => lossless(name.as_bytes()),
+            Err(error) => return format!("cannot save in the current directory: {error}"),
+        };
+        match left_out {
+            0 => format!("saved {name}"),
+            _ => format!("saved {name}; {left_out} ended processes are not in it"),
         }
     }
 
@@ -130,33 +125,4 @@ fn files_by_process(files: Vec<FileUse>, counts: &Snapshot) -> Vec<FileUse> {
         }
     }
     rows
-}
-
-/// Writes a file of that name, or of that name with a number, that was not there. Its name.
-fn write_new(stem: &str, bytes: &[u8]) -> io::Result<String> {
-    for number in 1..=TRIES {
-        let name = match number {
-            1 => format!("{stem}.json"),
-            _ => format!("{stem}-{number}.json"),
-        };
-        let mut file = match create(&name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            made => made?,
-        };
-        if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_all()) {
-            // Nothing can be done about one that stays.
-            let _ = file.metadata().and_then(|own| remove_own(CWD, name.as_ref(), &own));
-            return Err(error);
-        }
-        return Ok(name);
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
-}
-
-fn create(name: &str) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut options = OpenOptions::new();
-    // Exclusive creation follows no link either.
-    options.write(true).create_new(true).custom_flags(flags.bits().cast_signed());
-    options.open(Path::new(name))
 }
