@@ -5,11 +5,14 @@ use crate::support;
 
 use std::path::Path;
 
+use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_record::Trace;
 use iotomy_record::store::load_trace;
 use nix::sys::signal::Signal;
+use rustix::io::Errno;
 use support::{
-    Tracing, count, each_observer, has, iotomy, send, status, text, traced, while_it_runs,
+    Need, Tracing, bare, count, each_observer, has, iotomy, send, skip, status, text, traced,
+    while_it_runs,
 };
 
 /// Fails with ENOTDIR again and again, until there have been so many records beside the file, then prints their
@@ -175,10 +178,13 @@ fn without_a_file_a_record_is_a_report_or_a_line() {
         let output = iotomy(&[&words[..], &rest].concat()).output().unwrap();
         assert!(output.status.success());
         let (lines, said) = (text(&output.stdout[..]), text(&output.stderr[..]));
-        // The first record is a line of its own; that of the end follows.
-        let first = lines.lines().next().unwrap();
-        let record = iotomy_record::store::parse_trace(first.as_bytes()).unwrap();
-        assert_eq!(record.ended_by.unwrap().call.error.as_deref(), Some("ENOTDIR"));
+        // Each is a line, that of the end, too.
+        let parsed = |line: &str| iotomy_record::store::parse_trace(line.as_bytes()).unwrap();
+        let records: Vec<Trace> = lines.lines().map(parsed).collect();
+        let end = records[0].ended_by.as_ref().unwrap();
+        assert_eq!(end.call.error.as_deref(), Some("ENOTDIR"));
+        let goes_on = |record: &Trace| record.ring.unwrap().goes_on;
+        assert_eq!(records.iter().map(goes_on).collect::<Vec<_>>(), [true, false]);
         assert!(said.contains("fulfilled by") && !said.contains("wrote"), "{said}");
     });
 }
@@ -199,6 +205,47 @@ fn a_record_that_cannot_be_written_fails_the_run_and_not_the_command() {
     let said = text(&output.stderr[..]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("cannot write") && said.contains("inner/record-20"), "{said}");
+}
+
+#[test]
+fn records_are_not_kept_in_a_fifo() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(bare("mkfifo", &[fifo.to_str().unwrap()]).status().unwrap().success());
+    for option in ["--json", "--output"] {
+        let words = ["trace", "--ring", "60", "--keep", "2", "--until", "errno == EIO", option];
+        let output = iotomy(&words).arg(&fifo).args(["--", "true"]).output().unwrap();
+        let said = text(&output.stderr[..]);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let wanted =
+            format!("/fifo: it is a FIFO, and --keep writes one after another; give {option}");
+        assert!(said.contains(&wanted), "{said}");
+    }
+}
+
+#[test]
+fn records_are_kept_where_no_rename_spares_an_old_file() {
+    if !has("perl") {
+        return;
+    }
+    // It refuses to rename so in any case.
+    let nameless = Fault::on("", Operation::Make, Errno::OPNOTSUPP);
+    let folder = match FaultFs::mount(&[], &[nameless]) {
+        Ok(folder) => folder,
+        Err(reason) => return skip(Need::Fuse, &reason),
+    };
+    let words = ["trace", "-q", "--ring", "60", "--keep", "2", "--until", "errno == ENOTDIR"];
+    let mut command = iotomy(&words);
+    command.arg("--json").arg(folder.path("record.json"));
+    let output = command.args(["--", "perl", "-e", "rmdir '/etc/hostname/x'"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr[..]));
+    assert!(folder.times(0) > 0);
+    let names = names(folder.folder());
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in names {
+        assert!(name.starts_with("record"), "{name}");
+        assert_eq!(count(&load(&folder.path(&name)), "rmdir"), 1);
+    }
 }
 
 #[test]

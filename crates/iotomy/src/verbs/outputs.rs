@@ -29,6 +29,21 @@ impl Outputs {
         Some(self.0.swap_remove(at).1)
     }
 
+    /// Refuses those to which no more than one text can be written, for an option that writes several.
+    ///
+    /// # Errors
+    /// One is a FIFO: its reader takes the end of the first text for the end of all.
+    pub(super) fn refuse_fifos(&self, option: &str) -> Result<()> {
+        let Some((of, fifo)) = self.0.iter().find(|(_, output)| output.is_fifo()) else {
+            return Ok(());
+        };
+        bail!(
+            "cannot write more than one text to {}: it is a FIFO, and {option} writes one after \
+             another; give {of} a file, or - with a pipe behind it",
+            fifo.name()
+        )
+    }
+
     /// Gives outputs back that were taken.
     pub(super) fn give_back(&mut self, outputs: Vec<(&'static str, OutputFile)>) {
         self.0.extend(outputs);

@@ -26,7 +26,7 @@ use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
 use iotomy_observe::{OBSERVERS, ObserveError, Request, Target};
-use iotomy_record::store::RecordRef;
+use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Trace, View};
 use iotomy_report::Style;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
@@ -281,6 +281,9 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
     let mut outputs = outputs::open(&files, &outputs::here())?;
+    if args.keep.is_some() {
+        outputs.refuse_fifos("--keep")?;
+    }
     let request = match request(&args) {
         Ok(request) => request,
         Err(Refusal::Program(error, status)) => {
@@ -486,6 +489,13 @@ fn write_out(args: &TraceArgs, record: &Trace, mut outputs: Outputs) -> Result<(
         true => outputs::report(outputs.take("--output"), args.looks, text),
         false => Ok(()),
     };
-    let saved = outputs.take("--json").map(|to| RecordRef::Trace(record).save(to));
-    outputs::all([Some(reported), saved].into_iter().flatten().map(|one| one.map_err(Into::into)))
+    let save = |to: OutputFile| -> Result<()> {
+        match args.keep.is_some() && !to.is_file() {
+            // Behind those before, each in a line.
+            true => Ok(to.put(&RecordRef::Trace(record).line()?)?),
+            false => Ok(RecordRef::Trace(record).save(to)?),
+        }
+    };
+    let saved = outputs.take("--json").map(save);
+    outputs::all([Some(reported.map_err(Into::into)), saved].into_iter().flatten())
 }

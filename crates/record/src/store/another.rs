@@ -8,7 +8,7 @@ use std::fs::Metadata;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, statat};
@@ -51,6 +51,14 @@ impl OutputFile {
     /// Whether it will be a regular file, beside which there may be others.
     pub fn is_file(&self) -> bool {
         self.slot().is_some()
+    }
+
+    /// Whether it is a FIFO with a name: its reader comes to an end as often as it is written to. A pipe, as that of
+    /// `>(…)`, is held open by who made it.
+    pub fn is_fifo(&self) -> bool {
+        let Destination::Place(place) = &self.to else { return false };
+        let Place::Through(passage) = &**place else { return false };
+        passage.metadata().file_type().is_fifo() && !passage.is_pipe()
     }
 
     /// Writes `bytes` whole to a file of its own beside this one. Its name is this one's, with `mark` before the ending,
@@ -213,6 +221,17 @@ mod tests {
         let output = OutputFile::open(Path::new("/dev/null"), Path::new("")).unwrap();
         assert!(!output.is_file());
         assert!(output.put_another("T", b"1").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_fifo_is_told_from_a_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(OutputFile::open(&path, Path::new("")).unwrap().is_fifo());
+        let (_reader, writer) = io::pipe().unwrap();
+        let pipe = crate::store::place::proc_name(writer.as_fd());
+        assert!(!OutputFile::open(Path::new(&pipe), Path::new("")).unwrap().is_fifo());
     }
 
     #[test]

@@ -11,9 +11,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, fstatfs, openat, statx};
 use rustix::io::Errno;
 
+use super::source::PIPEFS;
 use super::walk;
 
 /// Where an output goes once every link is followed.
@@ -227,6 +228,11 @@ impl OpenPlace {
     /// Whether it is a regular file that a file system is mounted on, or a part of one.
     pub fn is_mount_point(&self) -> bool {
         self.how == How::Anew
+    }
+
+    /// Whether it is a pipe, which has a name in no directory.
+    pub(super) fn is_pipe(&self) -> bool {
+        fstatfs(&self.node).is_ok_and(|system| system.f_type == PIPEFS)
     }
 
     /// A name of /proc by which it can be asked about.

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, fstatf
 use rustix::io::Errno;
 
 /// The number of the file system of pipes, of linux/magic.h.
-const PIPEFS: i64 = 0x5049_5045;
+pub(super) const PIPEFS: i64 = 0x5049_5045;
 
 /// How long a FIFO may be without a writer: one that is started together with this process comes later.
 const PATIENCE: Duration = Duration::from_secs(3);

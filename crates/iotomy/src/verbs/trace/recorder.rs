@@ -3,9 +3,11 @@
 //!
 //! They are written by a thread: a disk that is slow, which is what one may wait for, delays no snapshot. The one
 //! invariant is the bound: one record is written and one waits; what comes meanwhile is left out, with a message.
+//! However the watch ends, it waits for the thread: a process that exits would cut a record short.
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
@@ -25,7 +27,7 @@ use crate::verbs::outputs;
 const WAITING: usize = 1;
 
 /// How records are written.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Form {
     /// How many there are at most; the oldest goes.
     pub(super) keep: Option<usize>,
@@ -60,13 +62,14 @@ struct Writer {
 struct Output {
     option: &'static str,
     to: OutputFile,
-    written: VecDeque<AnotherFile>,
+    /// With `--keep`, the files beside it, the oldest first.
+    kept: VecDeque<AnotherFile>,
 }
 
 impl Recorder {
     /// To these outputs, by the options that name them.
     pub(super) fn new(form: Form, outputs: Vec<(&'static str, OutputFile)>) -> Self {
-        let output = |(option, to)| Output { option, to, written: VecDeque::new() };
+        let output = |(option, to)| Output { option, to, kept: VecDeque::new() };
         let outputs = outputs.into_iter().map(output).collect();
         let idle = Some(Writer { form, outputs });
         Self { idle, records: None, thread: None, failed: Ok(()) }
@@ -83,7 +86,7 @@ impl Recorder {
     /// Has a record written, because of `cause`.
     pub(super) fn write(&mut self, record: Trace, cause: String) {
         let Some(records) = &self.records else { return };
-        // Where there is no receiver, it has ended of an error that it returns.
+        // Where there is no receiver, the thread panicked, of which the end tells.
         if let Err(TrySendError::Full(job)) = records.try_send(Job { record, cause }) {
             self.fail(anyhow!(
                 "a record was left out ({}): those before it are still being written",
@@ -105,18 +108,28 @@ impl Recorder {
     pub(super) fn end(mut self) -> (Vec<(&'static str, OutputFile)>, Result<()>) {
         // Without a sender, the writer comes to the end.
         self.records = None;
-        let mut failed = self.failed;
-        let writer = match self.thread.take().map(JoinHandle::join) {
-            Some(Ok((writer, written))) => {
-                failed = failed.and(written);
-                Some(writer)
+        let failed = mem::replace(&mut self.failed, Ok(()));
+        let (writer, written) = match self.thread.take().map(JoinHandle::join) {
+            Some(Ok((writer, written))) => (Some(writer), written),
+            // It took the outputs with it.
+            Some(Err(_)) => {
+                (None, Err(anyhow!("cannot write records: the thread that writes them panicked")))
             }
-            // It does not panic.
-            Some(Err(_)) => None,
-            None => self.idle.take(),
+            None => (self.idle.take(), Ok(())),
         };
         let outputs = writer.map(|writer| writer.outputs).unwrap_or_default();
-        (outputs.into_iter().map(|output| (output.option, output.to)).collect(), failed)
+        let outputs = outputs.into_iter().map(|output| (output.option, output.to)).collect();
+        (outputs, failed.and(written))
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.records = None;
+        if let Some(thread) = self.thread.take() {
+            // Of what failed there, its messages tell.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -152,9 +165,12 @@ impl Writer {
         let mut names = Vec::new();
         let mut written = vec![to_screen.map_err(Into::into)];
         for output in &mut self.outputs {
-            let done = output.write(&record, &mark, (looks, is_brief));
-            written.push(done.map(|name| names.extend(name)));
-            written.push(output.keep_newest(keep));
+            let done = output.write(&record, &mark, (looks, is_brief)).map(|file| {
+                names.extend(file.as_ref().map(|file| lossless(file.name().as_bytes())));
+                // Where all of them stay, none is remembered: a watch may last.
+                output.kept.extend(file.filter(|_| keep.is_some()));
+            });
+            written.extend([done, output.keep_newest(keep)]);
         }
         if !self.form.quiet && !names.is_empty() {
             let _ = writeln!(std::io::stderr(), "iotomy: wrote {}", shown(&names.join(" and ")));
@@ -164,13 +180,13 @@ impl Writer {
 }
 
 impl Output {
-    /// Returns the name of the file, where it is one.
+    /// Returns the file that it made, if any.
     fn write(
-        &mut self,
+        &self,
         record: &Trace,
         mark: &str,
         (looks, is_brief): (OutputStyle, bool),
-    ) -> Result<Option<String>> {
+    ) -> Result<Option<AnotherFile>> {
         let bytes = match self.option {
             "--json" if self.to.is_file() => RecordRef::Trace(record).json()?,
             // One after another, each in a line.
@@ -183,15 +199,12 @@ impl Output {
                 report_text(record, is_brief, &style).into_bytes()
             }
         };
-        let another = self.to.put_another(mark, &bytes)?;
-        let name = another.as_ref().map(|file| lossless(file.name().as_bytes()));
-        self.written.extend(another);
-        Ok(name)
+        Ok(self.to.put_another(mark, &bytes)?)
     }
 
     fn keep_newest(&mut self, keep: Option<usize>) -> Result<()> {
-        while keep.is_some_and(|keep| self.written.len() > keep)
-            && let Some(oldest) = self.written.pop_front()
+        while keep.is_some_and(|keep| self.kept.len() > keep)
+            && let Some(oldest) = self.kept.pop_front()
         {
             self.to.remove_another(&oldest)?;
         }

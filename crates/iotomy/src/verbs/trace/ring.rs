@@ -103,12 +103,15 @@ impl RingView {
         Finished { record, outputs, failed: failed.and(written) }
     }
 
-    fn take(&mut self, look: &mut TakeSnapshot<'_>) {
-        match look() {
-            Ok(Some(snapshot)) => self.stretch.advance(&snapshot),
-            Ok(None) => {}
-            Err(reason) => self.failed = Some(reason),
+    /// Adds what was counted since the last snapshot.
+    ///
+    /// # Errors
+    /// The reason why there is no snapshot: the stretch is as it was.
+    fn take(&mut self, look: &mut TakeSnapshot<'_>) -> Result<(), String> {
+        if let Some(snapshot) = look()? {
+            self.stretch.advance(&snapshot);
         }
+        Ok(())
     }
 
     /// The stretch as it is now.
@@ -167,20 +170,31 @@ impl Viewer for RingView {
             return ViewerRequest::GoOn;
         };
         let now = Instant::now();
-        if is_asked || self.next.is_some_and(|next| now >= next) {
-            self.take(look);
-            // Not at once again, where taking one takes long.
-            self.next = Instant::now().checked_add(self.every);
+        if !is_asked && self.next.is_none_or(|next| now < next) {
+            return ViewerRequest::GoOn;
         }
-        if is_asked {
-            let record = self.record(true);
-            self.recorder.write(record, String::from("SIGUSR1"));
+        let taken = self.take(look);
+        // Not at once again, where taking one takes long.
+        self.next = Instant::now().checked_add(self.every);
+        match taken {
+            Ok(()) if is_asked => {
+                let record = self.record(true);
+                self.recorder.write(record, String::from("SIGUSR1"));
+            }
+            Ok(()) => {}
+            // A record would be of an older stretch than was asked for.
+            Err(reason) if is_asked => self.recorder.fail(anyhow!(
+                "SIGUSR1 asked for a record; cannot take a snapshot of the counts: {reason}"
+            )),
+            Err(reason) => self.failed = Some(reason),
         }
         ViewerRequest::GoOn
     }
 
     fn end(&mut self, look: &mut TakeSnapshot<'_>) {
-        self.take(look);
+        if let Err(reason) = self.take(look) {
+            self.failed = Some(reason);
+        }
         self.own_at_end = Some(self.meter.read());
         self.next = None;
     }
@@ -210,4 +224,34 @@ impl Viewer for RingView {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::recorder::Form;
+    use super::*;
+
+    #[test]
+    fn without_a_snapshot_nothing_is_written_and_the_watch_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = OutputFile::open(Path::new("record.json"), folder.path()).unwrap();
+        let form = Form { quiet: true, ..Form::default() };
+        let recorder = Recorder::new(form, vec![("--json", to)]);
+        let mut view = RingView::new(Duration::MAX, Trace::default(), recorder, None);
+        view.recorder.begin();
+        let written = || std::fs::read_dir(folder.path()).unwrap().count();
+        let mut refused = || Err(String::from("no memory"));
+        assert!(view.takes_signal(Signal::SIGUSR1 as i32));
+        assert_eq!(view.update(Some(&mut refused)), ViewerRequest::GoOn);
+        assert!(view.takes_signal(Signal::SIGUSR1 as i32));
+        let mut taken = || Ok(Some(Snapshot::default()));
+        assert_eq!(view.update(Some(&mut taken)), ViewerRequest::GoOn);
+        let finished = view.finish(Trace::default());
+        // Of the second signal alone.
+        assert_eq!(written(), 1);
+        let failed = finished.failed.unwrap_err().to_string();
+        assert_eq!(failed, "not every record was written");
+    }
 }
