@@ -20,6 +20,7 @@ fn run(words: &[&[u8]]) -> (Option<i32>, String) {
 fn a_word_that_is_not_utf8_where_a_text_is_needed_is_named() {
     const IN_A_STRING: &str = "write such a byte as \\xNN in a string";
     const IN_A_SCRIPT: &str = "put the command into a script, and race that";
+    const IN_ANOTHER_SCRIPT: &str = "put the command into a script, and run that";
     const ANOTHER: &str = "use a name that is UTF-8";
     for (words, named, advice) in [
         (
@@ -37,7 +38,26 @@ fn a_word_that_is_not_utf8_where_a_text_is_needed_is_named() {
             r#" for -n: BEGIN { trace("\xff") }"#,
             IN_A_STRING,
         ),
+        (
+            &[b"d", b"--program", b"BEGIN { trace(\"\xff\") }"],
+            r#" for --program: BEGIN { trace("\xff") }"#,
+            IN_A_STRING,
+        ),
+        (
+            &[b"d", b"-qnBEGIN { trace(\"\xff\") }"],
+            r#" for -n: BEGIN { trace("\xff") }"#,
+            IN_A_STRING,
+        ),
+        (&[b"d", b"-n", b"BEGIN {}", b"-c", b"./\xff"], r" for -c: ./\xff", IN_ANOTHER_SCRIPT),
         (&[b"race", b"true", b"./\xff -l"], r": ./\xff -l", IN_A_SCRIPT),
+        // A flag takes no value.
+        (&[b"race", b"-i", b"./\xff"], r": ./\xff", IN_A_SCRIPT),
+        (&[b"race", b"-r", b"2", b"--", b"-r", b"\xff"], r": \xff", IN_A_SCRIPT),
+        (
+            &[b"race", b"true", b"--prepare", b"./\xff"],
+            r" for --prepare: ./\xff",
+            IN_ANOTHER_SCRIPT,
+        ),
         // Which word it is: other names may be bytes.
         (
             &[b"race", b"--output", b"/tmp/\xfe", b"true", b"--save=a\xff"],
