@@ -74,49 +74,55 @@ pub(crate) struct Names {
 /// The names of process `pid`, as far as they could be read: it may vanish meanwhile, or be
 /// inaccessible.
 pub(crate) fn names(pid: u32) -> Names {
-    let Proc { comm, argv, exe } = Proc::read(pid);
-    let binary = exe.as_deref().map(|exe| basename(&lossless(exe)).to_owned());
-    let executed = exe.and_then(|exe| executed_as(pid, &exe, &comm, &argv));
-    let comm = lossless(&comm);
-    let argv = argv.iter().map(|word| lossless(word)).collect::<Vec<_>>();
-    let file = binary.unwrap_or_else(|| comm.clone());
-    let (exec, binary) = match executed {
-        Some(executed) => (lossless(&executed), file),
-        None => (file, String::new()),
-    };
-    Names { called: called(&exec, Some(&comm), &argv), exec, binary, argv }
+    let (comm, argv, exe) = (comm(pid), arguments(pid), exe(pid));
+    let executed = exe.as_deref().and_then(|exe| executed_as(pid, exe, &comm, &argv));
+    let file = from_file(&comm, &argv, exe.as_deref());
+    let Some(executed) = executed else { return file };
+    let exec = lossless(&executed);
+    Names {
+        called: called(&exec, Some(&lossless(&comm)), &file.argv),
+        exec,
+        binary: file.exec,
+        ..file
+    }
+}
+
+/// The names of process `pid` by the file it runs, whatever it was executed by. No path is looked up for them.
+pub(crate) fn file_names(pid: u32) -> Names {
+    from_file(&comm(pid), &arguments(pid), exe(pid).as_deref())
+}
+
+fn from_file(comm: &[u8], argv: &[Vec<u8>], exe: Option<&[u8]>) -> Names {
+    let comm = lossless(comm);
+    let exec = exe.map_or_else(|| comm.clone(), |exe| basename(&lossless(exe)).to_owned());
+    let argv: Vec<String> = argv.iter().map(|word| lossless(word)).collect();
+    Names { called: called(&exec, Some(&comm), &argv), exec, binary: String::new(), argv }
 }
 
 /// The name that process `pid` was executed by, where that is not the name of the file it runs.
 pub(crate) fn executed_name(pid: u32) -> Option<Vec<u8>> {
-    let Proc { comm, argv, exe } = Proc::read(pid);
-    executed_as(pid, &exe?, &comm, &argv)
+    executed_as(pid, &exe(pid)?, &comm(pid), &arguments(pid))
 }
 
-/// What `/proc` says of a process.
-struct Proc {
-    comm: Vec<u8>,
-    argv: Vec<Vec<u8>>,
-    exe: Option<Vec<u8>>,
-}
-
-impl Proc {
-    fn read(pid: u32) -> Self {
-        let mut comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-        comm.pop_if(|last| *last == b'\n');
-        let exe = fs::read_link(format!("/proc/{pid}/exe")).ok().map(|exe| {
-            let exe = exe.into_os_string().into_vec();
-            exe.strip_suffix(b" (deleted)").map(<[u8]>::to_vec).unwrap_or(exe)
-        });
-        Self { comm, argv: arguments(pid), exe }
-    }
-}
-
-/// The names that a process is selected by: the kernel's, and that of the file it runs.
+/// The names that a process is selected by: the kernel's, and that of the file it runs. They are asked of every process,
+/// so its arguments are not read: these are in its memory, which one that is stuck may keep locked.
 pub(crate) fn own_names(pid: u32) -> Vec<Vec<u8>> {
-    let Proc { comm, exe, .. } = Proc::read(pid);
-    let exe = exe.map(|exe| exe.rsplit(|byte| *byte == b'/').next().unwrap_or(&exe).to_vec());
-    [Some(comm).filter(|comm| !comm.is_empty()), exe].into_iter().flatten().collect()
+    let exe = exe(pid);
+    let file = exe.map(|exe| exe.rsplit(|byte| *byte == b'/').next().unwrap_or(&exe).to_vec());
+    [Some(comm(pid)).filter(|comm| !comm.is_empty()), file].into_iter().flatten().collect()
+}
+
+/// The kernel's name of a process; empty where it is gone.
+fn comm(pid: u32) -> Vec<u8> {
+    let mut comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    comm.pop_if(|last| *last == b'\n');
+    comm
+}
+
+/// The path of the file that a process runs.
+fn exe(pid: u32) -> Option<Vec<u8>> {
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok()?.into_os_string().into_vec();
+    Some(exe.strip_suffix(b" (deleted)").map(<[u8]>::to_vec).unwrap_or(exe))
 }
 
 /// All processes, those of the kernel included.

@@ -7,16 +7,20 @@
 //!
 //! The one tricky invariant: names are looked up only where nobody else can hold up the look-up. A
 //! path is taken from the kernel's cache; what is not there is read only from a file system that is
-//! this machine's own, and not from one of a network or of a program (FUSE), which may never answer.
+//! this machine's own, and not from one of a network or of a program (FUSE), which may never answer. The
+//! cache also refuses what it has while anything is mounted or renamed, so it is asked several times.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use iotomy_host::kernel_text;
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags, open, openat2, statx};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, open, openat2, readlinkat,
+    statx,
+};
 use rustix::io::Errno;
 
 use crate::naming::is_cut;
@@ -30,6 +34,12 @@ const OWN: [&str; 13] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs", "zfs", "ramfs", "rootfs",
     "squashfs", "erofs",
 ];
+
+/// How often the cache is asked in a row: a mount that is made meanwhile is seldom in the way twice.
+const ASKED: u32 = 8;
+
+/// Links that are followed by hand on the way to a file; the kernel follows as many.
+const MOST_LINKS: u32 = 40;
 
 /// The name that process `pid`, which runs the file `exe`, was executed by; `None` where that is the
 /// file's own, or is not known. `comm` is the kernel's name of the process.
@@ -88,33 +98,52 @@ impl Process {
 
     /// Whether this path leads to the file that the process runs.
     fn runs(&self, path: &Path) -> bool {
-        let found = match self.in_cache(path) {
-            Ok(found) => Some(found),
-            Err(Errno::AGAIN) => self.on_own_file_system(path),
-            Err(_) => None,
-        };
-        let found = found.and_then(|found| facts(found.as_fd()));
+        let mut links = MOST_LINKS;
+        let found = self.find(path, &mut links).and_then(|found| facts(found.as_fd()));
         let file = |of: &Statx| (of.stx_ino, of.stx_dev_major, of.stx_dev_minor);
         found.is_some_and(|found| file(&found) == file(&self.runs))
     }
 
-    fn in_cache(&self, path: &Path) -> rustix::io::Result<OwnedFd> {
-        match path.strip_prefix("/") {
-            Ok(path) => {
-                look_up(self.root.as_fd(), path, ResolveFlags::CACHED | ResolveFlags::IN_ROOT)
-            }
-            Err(_) => look_up(self.works_in.as_fd(), path, ResolveFlags::CACHED),
+    /// The file that a path leads to in the eyes of the process, over so many links at most that are followed by hand.
+    fn find(&self, path: &Path, links: &mut u32) -> Option<OwnedFd> {
+        match self.in_cache(path) {
+            Err(Errno::AGAIN) => self.by_hand(path, links),
+            found => found.ok(),
         }
     }
 
-    /// Looks up the last name of a path in its directory, where that is on a file system of the machine's
-    /// own and no other is entered on the way.
-    fn on_own_file_system(&self, path: &Path) -> Option<OwnedFd> {
-        let directory = self.in_cache(path.parent()?).ok()?;
+    fn in_cache(&self, path: &Path) -> rustix::io::Result<OwnedFd> {
+        let (at, path, how) = match path.strip_prefix("/") {
+            Ok(path) => (&self.root, path, ResolveFlags::IN_ROOT),
+            Err(_) => (&self.works_in, path, ResolveFlags::empty()),
+        };
+        // The directory itself.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let ask = || look_up(at.as_fd(), path, OFlags::empty(), how | ResolveFlags::CACHED);
+        let again =
+            |answer: &rustix::io::Result<OwnedFd>| answer.as_ref().err() == Some(&Errno::AGAIN);
+        (1..ASKED).fold(ask(), |answer, _| if again(&answer) { ask() } else { answer })
+    }
+
+    /// Looks up the last name of a path in its directory, where that is on a file system of the machine's own, and enters
+    /// no other. A link there is followed from here: the cache does not have one whose time of access is due, and an
+    /// absolute one begins at the root of the process, which need not be ours.
+    fn by_hand(&self, path: &Path, links: &mut u32) -> Option<OwnedFd> {
+        let parent = path.parent()?;
+        let directory = self.find(parent, links)?;
         if !self.is_own(&facts(directory.as_fd())?) {
             return None;
         }
-        look_up(directory.as_fd(), path.file_name()?.as_ref(), ResolveFlags::NO_XDEV).ok()
+        let name = Path::new(path.file_name()?);
+        let file =
+            look_up(directory.as_fd(), name, OFlags::NOFOLLOW, ResolveFlags::NO_XDEV).ok()?;
+        let mode = u32::from(facts(file.as_fd())?.stx_mode);
+        if FileType::from_raw_mode(mode) != FileType::Symlink {
+            return Some(file);
+        }
+        *links = links.checked_sub(1)?;
+        let target = readlinkat(&file, c"", Vec::new()).ok()?;
+        self.find(&parent.join(OsString::from_vec(target.into_bytes())), links)
     }
 
     /// Whether a file is on such a file system, by the list of mounts.
@@ -126,15 +155,20 @@ impl Process {
     }
 }
 
-fn look_up(at: BorrowedFd<'_>, path: &Path, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
-    let how = how | ResolveFlags::NO_MAGICLINKS;
-    openat2(at, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how)
+fn look_up(
+    at: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    how: ResolveFlags,
+) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | flags;
+    openat2(at, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS)
 }
 
 /// What the kernel knows of a file without asking its file system.
 fn facts(file: BorrowedFd<'_>) -> Option<Statx> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    statx(file, c"", flags, StatxFlags::INO | StatxFlags::MNT_ID).ok()
+    statx(file, c"", flags, StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID).ok()
 }
 
 #[cfg(test)]
@@ -143,6 +177,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
+    use super::*;
     use crate::attach::executed_name;
 
     fn name_of(command: &mut Command) -> Option<Vec<u8>> {
@@ -170,5 +205,26 @@ mod tests {
         assert_eq!(name_of(Command::new(&link).arg0("naps-for-a-long-way")), None);
         assert_eq!(name_of(Command::new("/bin/sleep").arg0("naps")), None);
         assert_eq!(executed_name(std::process::id()), None);
+    }
+
+    #[test]
+    fn links_are_followed_by_hand_from_the_root_of_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str| folder.path().join(name);
+        symlink("/bin/sleep", of("absolute")).unwrap();
+        symlink("absolute", of("relative")).unwrap();
+        symlink("endless", of("endless")).unwrap();
+        let process = Process::open(std::process::id()).unwrap();
+        let opened = |path: &Path| open(path, OFlags::PATH, Mode::empty()).unwrap();
+        if !process.is_own(&facts(opened(folder.path()).as_fd()).unwrap()) {
+            let reason = "temporary files are on a file system that others answer for";
+            return iotomy_needs::skip(iotomy_needs::Need::Machine, reason);
+        }
+        let number = |file: OwnedFd| facts(file.as_fd()).unwrap().stx_ino;
+        let found = |name: &str, mut links: u32| process.by_hand(&of(name), &mut links).map(number);
+        let sleep = Some(number(opened(Path::new("/bin/sleep"))));
+        assert_eq!((found("absolute", MOST_LINKS), found("relative", MOST_LINKS)), (sleep, sleep));
+        assert_eq!(found("relative", 0), None);
+        assert_eq!((found("endless", MOST_LINKS), found("absent", MOST_LINKS)), (None, None));
     }
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use crate::attach::{Names, names};
+use crate::attach::{Names, file_names, names};
 use crate::cache;
 use crate::naming::{basename, called, join};
 use crate::tally::{FileRef, Usage};
@@ -47,7 +47,11 @@ fn field(status: &str, name: &str) -> Option<u64> {
 
 /// A process with one thread, as it is now, with nothing counted yet.
 pub(super) fn process(pid: u32) -> Process {
-    let Names { exec, called, binary, argv } = names(pid);
+    named(pid, names(pid))
+}
+
+fn named(pid: u32, names: Names) -> Process {
+    let Names { exec, called, binary, argv } = names;
     Process {
         pid,
         ppid: family(pid).map_or(0, |family| family.parent),
@@ -153,8 +157,8 @@ pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
 /// The executed path names it: for a script it is the script, and for a link (`sh`) the link, as in
 /// the kernel's names of processes. Paths that name no program (`/proc/self/exe`) are resolved.
 pub(super) fn executed(pid: u32, path: Option<&str>) -> Process {
-    let found = process(pid);
-    let file = if found.binary.is_empty() { found.exec.clone() } else { found.binary.clone() };
+    let found = named(pid, file_names(pid));
+    let file = found.exec.clone();
     let leads_on = |path: &&str| !path.starts_with("/proc/") && !path.starts_with("/dev/fd/");
     let name = path.filter(leads_on).map(basename).filter(|name| !name.is_empty());
     match name {

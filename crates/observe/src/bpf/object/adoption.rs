@@ -1,5 +1,7 @@
 //! The beginning of a watch: which processes are watched from now on.
 
+use std::collections::BTreeSet;
+
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::{Session, iterate, map, refusal};
@@ -97,15 +99,19 @@ impl Session {
         }
         let table = map(&self.object, "executed_names");
         // An id may have become another's.
-        for told in table.keys().collect::<Vec<_>>() {
-            table.delete(&told).map_err(|error| refusal("tell the names of programs", &error))?;
-        }
+        let mut stale: BTreeSet<Vec<u8>> = table.keys().collect();
         for pid in processes() {
             let Some(mut name) = executed_name(pid) else { continue };
             name.resize(EXEC_LEN - 1, 0);
             name.push(0);
+            let id = pid.to_ne_bytes();
+            stale.remove(&id[..]);
             // Where there is no room, the name of its file is the process's.
-            let _ = table.update(&pid.to_ne_bytes(), &name, MapFlags::ANY);
+            let _ = table.update(&id, &name, MapFlags::ANY);
+        }
+        // Last: processes that are watched already keep their names meanwhile.
+        for id in stale {
+            table.delete(&id).map_err(|error| refusal("tell the names of programs", &error))?;
         }
         Ok(())
     }
