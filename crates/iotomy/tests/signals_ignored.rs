@@ -5,6 +5,7 @@ use crate::support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::Signal;
@@ -124,4 +125,23 @@ fn a_program_in_d_ends_by_an_interrupt_and_its_shell_ignores_what_it_was_told_to
     assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & KEYS, KEYS);
     send(pid, Signal::SIGINT);
     assert_eq!(script.status(), "0");
+}
+
+#[test]
+fn a_program_that_the_lab_runs_ignores_what_iotomy_was_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    let program = folder.path().join("wait-peers");
+    let text = format!("#!/bin/sh\ngrep SigIgn /proc/self/status > {}\n", told.to_str().unwrap());
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let place = folder.path().to_str().unwrap();
+    let axes = ["-L", "waiter=epoll,libevent", "-L", "descriptors=20", "-L", "active=1"];
+    let words = [&["lab", "run", "--path", place, "wait"][..], &axes, &["--max-time=30"]].concat();
+    let before = format!("PATH={place}:$PATH; export XDG_STATE_HOME={place};");
+    let (script, _) = Script::start(&words, &before);
+    script.status();
+    let line = fs::read_to_string(&told).unwrap();
+    let ignored = line.strip_prefix("SigIgn:").unwrap().trim();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & KEYS, KEYS);
 }

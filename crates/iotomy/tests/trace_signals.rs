@@ -385,6 +385,36 @@ fn a_command_watched_for_a_while_is_waited_for_and_gets_signals_after_that() {
     });
 }
 
+/// A shell without job control has its background commands ignore the keys of the terminal, which all of them get.
+#[test]
+fn a_key_that_is_to_be_ignored_is_let_pass() {
+    if !has("script") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("watches.sh");
+    each_observer(|observer| {
+        let watch = format!("{IOTOMY} trace --observer {observer} -p $$ -i 0.1 -q --json -");
+        // The first wait ends by the key.
+        let lines =
+            ["trap 'echo pressed' INT", "$1 &", "wait", "read line", "kill -INT $!", "wait $!"];
+        let text = format!("{}\necho status $?\n", lines.join("\n").replace("$1", &watch));
+        fs::write(&script, text).unwrap();
+        let mut terminal = Terminal::start(&format!("sh {}", script.display()));
+        // It watches once there is an interval.
+        terminal.until_line("\"schema\"");
+        terminal.press("\x03");
+        terminal.until_line("pressed");
+        // One that was under way, and the one in which the watch ended, if it did.
+        for _ in 0..3 {
+            terminal.until_line("\"schema\"");
+        }
+        terminal.press("\n");
+        terminal.until_line("status 0");
+        assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{observer}");
+    });
+}
+
 /// A shell without job control has its background commands ignore the keys of the terminal; kill(1) is meant.
 #[test]
 fn a_watch_in_the_background_of_a_script_ends_by_an_interrupt() {

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use iotomy_host::Skip;
 use iotomy_sys::launch::find_program;
+use iotomy_sys::signals::ignore_keys_as_given;
 
 /// The supported libraries.
 pub(super) const NAMES: [&str; 3] = ["libevent", "libuv", MIO];
@@ -23,12 +24,14 @@ fn program(name: &str) -> &'static str {
 }
 
 /// Returns the program by its absolute path. Relative directories in `PATH` are ignored, because
-/// they depend on where iotomy is started.
+/// they depend on where iotomy is started. It ignores the keys that iotomy was told to ignore.
 fn command(program: &str) -> io::Result<Command> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     let path = std::env::join_paths(folders).unwrap_or_default();
-    Ok(Command::new(find_program(program.as_ref(), Some(&path))?))
+    let mut command = Command::new(find_program(program.as_ref(), Some(&path))?);
+    ignore_keys_as_given(&mut command);
+    Ok(command)
 }
 
 /// Checks that the program exists and supports this library.
