@@ -167,7 +167,7 @@ fn redis() {
     let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
     let server = services_stores::redis(port, folder.path());
     let ask = |client: &mut Client, at: u64| {
-        let request = if at % 2 == 0 { "SET k \"a value\"\r\n" } else { "GET k\r\n" };
+        let request = if at.is_multiple_of(2) { "SET k \"a value\"\r\n" } else { "GET k\r\n" };
         client.ask(request, services_stores::is_redis);
     };
     let counted = |client: &mut Client| {
