@@ -239,7 +239,8 @@ mod tests {
         let to = OutputFile::open(Path::new("record.json"), folder.path()).unwrap();
         let form = Form { quiet: true, ..Form::default() };
         let recorder = Recorder::new(form, vec![("--json", to)]);
-        let mut view = RingView::new(Duration::MAX, Trace::default(), recorder, None);
+        let common = Trace { schema: Trace::SCHEMA.to_owned(), ..Trace::default() };
+        let mut view = RingView::new(Duration::MAX, common, recorder, None);
         view.recorder.begin();
         let written = || std::fs::read_dir(folder.path()).unwrap().count();
         let mut refused = || Err(String::from("no memory"));
