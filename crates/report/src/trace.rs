@@ -11,6 +11,7 @@ mod groups;
 mod headline;
 pub(crate) mod images;
 pub(crate) mod ledger;
+mod listeners;
 mod overhead;
 mod paths;
 pub(crate) mod peers;
@@ -67,6 +68,7 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     distributions::print(&mut page, record, &images);
     files::print(&mut page, record, &images);
     peers::print(&mut page, record);
+    listeners::print(&mut page, record);
     paths::print(&mut page, record);
     slowest::print(&mut page, record);
     groups::print(&mut page, record);

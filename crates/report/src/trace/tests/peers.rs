@@ -114,6 +114,36 @@ golden!(peers_as_csv, {
     crate::csv(&sources, Some("peers")).unwrap()
 });
 
+/// Three workers at one port, of which one is asleep, and one at another.
+fn workers() -> Trace {
+    let mut record = server();
+    let accepted = |pid: u32, local: &str, opened: u64, eagain: u64| {
+        let ends = socket("tcp", Some(Role::Accept), local, "10.0.0.21");
+        let row = Connection { pid, ..connections(ends.clone(), opened, 20) };
+        let traffic = [2 * opened, 100 * opened, opened, 5_000 * opened];
+        let file = FileUse { pid, ..file(pid, ends, traffic) };
+        (if eagain > 0 { failing(row, &[("EAGAIN", eagain)]) } else { row }, file)
+    };
+    let rows = [
+        accepted(812, "10.0.0.1:80", 300, 12),
+        accepted(813, "127.0.0.1:80", 100, 0),
+        accepted(814, "10.0.0.1:80", 0, 410),
+        accepted(815, "10.0.0.1:443", 9, 0),
+    ];
+    (record.connections, record.files) = rows.into_iter().unzip();
+    record
+}
+
+golden!(listeners, rendered(&workers()));
+
+#[test]
+fn a_listener_of_one_process_has_no_table() {
+    assert!(!rendered(&server()).contains("listener"));
+    let mut record = workers();
+    record.connections.retain(|one| one.pid != 812 && one.pid != 814);
+    assert!(!rendered(&record).contains("listener"));
+}
+
 #[test]
 fn peers_that_refuse_are_shown_beyond_the_usual_rows() {
     let mut record = server();
