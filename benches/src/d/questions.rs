@@ -9,6 +9,7 @@
 pub(crate) enum Call {
     Getpgid = 0,
     Lseek = 1,
+    Getsid = 2,
 }
 
 /// A question.
@@ -27,11 +28,11 @@ pub(crate) struct Question {
 }
 
 /// The names of the questions.
-pub(crate) const NAMES: [&str; 5] =
-    ["count", "quantize", "time-by-file", "string-keys", "many-keys"];
+pub(crate) const NAMES: [&str; 6] =
+    ["count", "quantize", "time-by-file", "string-keys", "many-keys", "shuffled-keys"];
 
 /// All of them.
-pub(crate) static ALL: [Question; 5] = [
+pub(crate) static ALL: [Question; 6] = [
     Question {
         name: NAMES[0],
         text: "how many calls, by call",
@@ -79,6 +80,15 @@ pub(crate) static ALL: [Question; 5] = [
         d: "syscall::getpgid:entry /pid == $target/ { @[arg0] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->args[0]] = count(); }",
         call: Call::Getpgid,
+        firings: 1,
+        is_counted: true,
+    },
+    Question {
+        name: NAMES[5],
+        text: "the same in another order each time",
+        d: "syscall::getsid:entry /pid == $target/ { @[arg0] = count(); }",
+        bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 124/ { @[args->args[0]] = count(); }",
+        call: Call::Getsid,
         firings: 1,
         is_counted: true,
     },

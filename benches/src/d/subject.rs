@@ -1,7 +1,8 @@
 //! The watched process: a loop of the shortest calls that have an argument, which times itself in pieces.
 //!
-//! The calls are a `getpgid` of processes that there are not, of 100,000 one after another, and an `lseek` that stays where
-//! it is. The result is the 5th percentile of the pieces, as a busy neighbour makes most of them slower and leaves some.
+//! The calls are a `getpgid` of processes that there are not, of 100,000 one after another, an `lseek` that stays where
+//! it is, and a `getsid` of the same processes in another order each time: keys that come again in the order in which their
+//! rows were made are read ahead by the processor. The result is the 5th percentile of the pieces, as a busy neighbour makes most of them slower and leaves some.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ const CALLS: u64 = 2_000;
 const ARGUMENTS: u64 = 100_000;
 /// The first of them: beyond every number of a process.
 const FIRST: u64 = 5_000_000;
+
+/// Steps through the arguments that meet each of them once: they have no divisor in common with their number.
+const STEPS: [u64; 4] = [48_271, 69_621, 16_807, 39_373];
 
 /// Calls of a run, of each kind.
 pub(crate) const ALL_CALLS: u64 = PIECES * CALLS;
@@ -59,7 +63,7 @@ pub(crate) fn run(args: &SubjectArgs) -> Result<()> {
     die_with_parent()?;
     cpus::stay_on(args.cpu)?;
     let file = tempfile::tempfile().context("cannot make a file")?;
-    let mut pieces = [[0u128; 2]; PIECES as usize];
+    let mut pieces = [[0u128; 3]; PIECES as usize];
     for (number, piece) in pieces.iter_mut().enumerate() {
         let start = Instant::now();
         for turn in 0..CALLS {
@@ -72,8 +76,16 @@ pub(crate) fn run(args: &SubjectArgs) -> Result<()> {
             let _ = std::hint::black_box(rustix::fs::tell(&file));
         }
         piece[1] = start.elapsed().as_nanos();
+        let start = Instant::now();
+        for turn in 0..CALLS {
+            let at = number as u64 * CALLS + turn;
+            let step = STEPS[(at / ARGUMENTS) as usize % STEPS.len()];
+            let pid = FIRST + at % ARGUMENTS * step % ARGUMENTS;
+            let _ = std::hint::black_box(rustix::process::getsid(Pid::from_raw(pid as i32)));
+        }
+        piece[2] = start.elapsed().as_nanos();
     }
-    let line = |[getpgid, lseek]: &[u128; 2]| format!("{getpgid} {lseek}\n");
+    let line = |[getpgid, lseek, getsid]: &[u128; 3]| format!("{getpgid} {lseek} {getsid}\n");
     let text: String = pieces.iter().map(line).collect();
     fs::write(&args.result, text).context("cannot write the subject's result")
 }
