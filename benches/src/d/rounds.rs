@@ -111,9 +111,13 @@ impl<'a> Rounds<'a> {
         let status = status.with_context(|| observer.name())?;
         let complaint = fs::read_to_string(&errors).unwrap_or_default();
         if !status.success() {
-            let last =
-                complaint.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
-            bail!("{}, {}: ended with {status}: {last}", observer.name(), question.name);
+            // The reason stands before the program's text and what underlines a part of it.
+            let hint = match complaint.contains("tracepoint not found") {
+                true => "; mount tracefs: mount -t tracefs tracefs /sys/kernel/tracing",
+                false => "",
+            };
+            let (who, complaint) = (observer.name(), complaint.trim());
+            bail!("{who}, {}: ended with {status}{hint}:\n{complaint}", question.name);
         }
         if observer > Observer::Empty {
             // An observer that does not count would win every comparison; D's drops are told on standard error.
