@@ -64,6 +64,10 @@ pub(crate) fn optional_tables(a: &[&Trace], b: &[&Trace]) -> (Compared, Vec<Left
     if !(files && peers) {
         left_out.retain(|one| one.table != CONNECTIONS.table);
     }
+    if a.iter().chain(b).any(|trace| !trace.requests.is_empty()) {
+        let why = "the latency of requests is not compared".to_owned();
+        left_out.push(LeftOut { table: "requests", why });
+    }
     let has_same_variables = same_variables(a, b);
     if let (true, Err(why)) = (groups, &has_same_variables) {
         left_out.push(LeftOut { table: GROUPS.table, why: why.clone() });

@@ -20,10 +20,11 @@ const SUBJECT: [&str; 6] =
     ["dd", "if=/dev/zero", "of=/dev/null", "bs=512", "count=23", "status=none"];
 
 /// Verbs that watch it and print a record, and the objects that they load.
-const VERBS: [(&str, &[&str]); 5] = [
+const VERBS: [(&str, &[&str]); 6] = [
     ("trace -q --observer bpf --json -", &["trace"]),
     ("trace -q --observer bpf --files --peers --paths --slowest 2 --json -", &["trace_details"]),
     ("trace -q --observer bpf --where bytes>0 --json -", &["trace_where"]),
+    ("trace -q --observer bpf --requests --json -", &["shared", "trace", "exchanges"]),
     ("anatomy -q --json -", &["shared", "trace", "anatomy", "block"]),
     ("anatomy -q --user-stacks --story=1 --json -", &["anatomy", "block"]),
 ];
@@ -143,6 +144,12 @@ fn a_feature_that_is_lost_is_named_in_the_report_and_the_record() {
             "trace -q --peers --json -",
             "section=tp_btf/tcp_destroy_sock:EPERM",
             "tracepoints of sockets",
+            "EPERM",
+        ),
+        (
+            "trace -q --requests --json -",
+            "section=tp_btf/sk_data_ready:EPERM",
+            "sk_data_ready",
             "EPERM",
         ),
     ] {

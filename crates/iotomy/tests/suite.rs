@@ -103,6 +103,7 @@ mod trace_output;
 mod trace_overhead;
 mod trace_paths;
 mod trace_peers;
+mod trace_requests;
 mod trace_ring;
 mod trace_rings;
 mod trace_select;

@@ -24,6 +24,7 @@ fn main() {
         "trace_where",
         "anatomy",
         "block",
+        "exchanges",
         "wakeups",
         "running",
         "d",

@@ -57,6 +57,7 @@ mod connections;
 pub mod d;
 mod details;
 mod embedded;
+mod exchanges;
 pub(crate) mod features;
 mod file_numbers;
 mod firing;
@@ -96,6 +97,7 @@ use self::block::Block;
 use self::books::Books;
 use self::calibrate::Calibration;
 use self::companion::{Companion, Images};
+use self::exchanges::Exchanges;
 pub use self::features::{FEATURES, Feature};
 use self::object::{Adoption, Knobs, Session};
 pub(crate) use self::refusal::remedy;
@@ -166,7 +168,16 @@ impl Observer for Bpf {
         request: &Request,
         viewer: OptionalViewer<'_>,
     ) -> Result<Trace, ObserveError> {
-        watch(request, &mut [], viewer)
+        if !request.requests {
+            return watch(request, &mut [], viewer);
+        }
+        let mut exchanges = Exchanges::new(request.rows);
+        let mut trace = watch(request, &mut [&mut exchanges], viewer)?;
+        let found = exchanges.into_found();
+        trace.requests = found.requests;
+        trace.observer.lost_exchanges = found.lost;
+        trace.observer.unclear_connections = found.unclear;
+        Ok(trace)
     }
 }
 
@@ -237,7 +248,8 @@ pub fn refused_features() -> Result<Vec<(&'static Feature, String)>, String> {
     let asked = SampleSettings { hz: 997, stories: 1, ..SampleSettings::default() };
     let mut sampler = Sampler::new(asked, false, MappedBefore::Nothing);
     let mut block = Block::new(asked.stories, false);
-    let mut companions: [&mut dyn Companion; 2] = [&mut sampler, &mut block];
+    let mut exchanges = Exchanges::new(64);
+    let mut companions: [&mut dyn Companion; 3] = [&mut sampler, &mut block, &mut exchanges];
     let knobs = Knobs { by_path: true, by_peer: true, slowest: 1, looked_at: true, ..trial(true) };
     let mut session = companion::load(&knobs, &mut companions)?;
     session.attach()?;

@@ -96,6 +96,15 @@ impl Observer for Ptrace {
                 remedy: "use the observer bpf, or leave out `peer`".to_owned(),
             });
         }
+        if request.requests {
+            return Err(ObserveError::Unsupported {
+                observer: DECLARATION.name,
+                reason: "it does not see when requests arrive, and would slow each of them \
+                         (--requests)"
+                    .to_owned(),
+                remedy: "use the observer bpf, or leave out --requests".to_owned(),
+            });
+        }
         match &request.target {
             Target::Command(command) => watch_command(request, command, viewer),
             Target::Running(selection) if selection.is_open_ended() => Err(ObserveError::Target {

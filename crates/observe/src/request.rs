@@ -43,6 +43,8 @@ pub struct Request {
     pub paths: bool,
     /// Whether to count connections by peer, with their files.
     pub peers: bool,
+    /// Whether to time the requests of connections: by an observer that can ([`crate::Declaration`]).
+    pub requests: bool,
     /// Whether to count by thread.
     pub threads: bool,
     /// How many of the slowest calls to keep whole, at most [`Request::MOST_SLOW`].
@@ -80,6 +82,7 @@ impl Request {
             files: false,
             paths: false,
             peers: false,
+            requests: false,
             threads: false,
             slowest: 0,
             calls: None,

@@ -9,6 +9,7 @@ mod block;
 mod connections;
 mod copy;
 mod d;
+mod exchanges;
 mod race;
 mod ring_operations;
 mod sweep;
@@ -64,39 +65,43 @@ pub fn trace() -> impl Strategy<Value = Trace> {
     let of_calls = (vec(path_use(), 0..6).boxed(), slowest);
     let connections = vec(connections::connection(), 0..4).boxed();
     let rings = vec(ring_operations::ring_operation(), 0..4).boxed();
-    let details = (of_calls, (connections, rings), threads, by);
+    let requests = vec(exchanges::exchange(), 0..4).boxed();
+    let details = (of_calls, (connections, rings, requests), threads, by);
     let running = || vec(running(), 0..4);
     let rest =
         (vec(finding(), 0..4), running(), running(), view().boxed(), vec(watched(), 0..3)).boxed();
     (run, tables, details, rest).prop_map(
-        |(run, tables, (of_calls, (connections, ring_operations), threads, by), rest)| Trace {
-            schema: Trace::SCHEMA.to_string(),
-            started: "2025-03-01T10:20:30.5Z".to_string(),
-            command: run.0,
-            wall_ns: run.1,
-            exit: run.2,
-            machine: run.3.0,
-            cpu_capacity: run.3.1,
-            interval: run.3.2.0,
-            ring: run.3.2.1,
-            observer: run.4,
-            processes: tables.0,
-            calls: tables.1,
-            files: tables.2,
-            paths: of_calls.0,
-            connections,
-            ring_operations,
-            slowest: of_calls.1.0,
-            ended_by: of_calls.1.1,
-            by,
-            ledger: tables.3,
-            threads,
-            findings: rest.0,
-            still_running: rest.1,
-            unwatched_children: rest.2,
-            host_names: rest.4.iter().map(|one| (one.kind.clone(), one.name.clone())).collect(),
-            targets: rest.4,
-            view: rest.3,
+        |(run, tables, (of_calls, (connections, ring_operations, requests), threads, by), rest)| {
+            Trace {
+                schema: Trace::SCHEMA.to_string(),
+                started: "2025-03-01T10:20:30.5Z".to_string(),
+                command: run.0,
+                wall_ns: run.1,
+                exit: run.2,
+                machine: run.3.0,
+                cpu_capacity: run.3.1,
+                interval: run.3.2.0,
+                ring: run.3.2.1,
+                observer: run.4,
+                processes: tables.0,
+                calls: tables.1,
+                files: tables.2,
+                paths: of_calls.0,
+                connections,
+                requests,
+                ring_operations,
+                slowest: of_calls.1.0,
+                ended_by: of_calls.1.1,
+                by,
+                ledger: tables.3,
+                threads,
+                findings: rest.0,
+                still_running: rest.1,
+                unwatched_children: rest.2,
+                host_names: rest.4.iter().map(|one| (one.kind.clone(), one.name.clone())).collect(),
+                targets: rest.4,
+                view: rest.3,
+            }
         },
     )
 }
@@ -226,6 +231,8 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             lost_files: n[2],
             lost_paths: n[3],
             lost_connections: n[2] / 3,
+            lost_exchanges: n[2] / 5,
+            unclear_connections: n[2] / 11,
             sees_rings: has_range.then_some(times_inflated),
             lost_requests: n[2] / 7,
             divided_by_zero: n[3] / 2,

@@ -16,6 +16,7 @@ mod copy;
 mod d;
 mod diff;
 mod doctor;
+mod exchanges;
 mod groups;
 mod growth;
 mod histogram;
@@ -57,6 +58,7 @@ pub use diff::{
     Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns, LeftOut, SlowCalls,
 };
 pub use doctor::{DoctorRun, TriedAbility};
+pub use exchanges::Exchange;
 pub use groups::{Group, Groups, Key};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use interval::{IntervalCounts, Intervals};

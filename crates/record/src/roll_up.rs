@@ -9,8 +9,8 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{HashMap, HashSet, hash_map};
 
 use crate::{
-    Call, Connection, FileKind, FileUse, LedgerRow, PathUse, Process, Race, RingOperation, Role,
-    Running, Socket, Thread, Trace, statistic,
+    Call, Connection, Exchange, FileKind, FileUse, LedgerRow, PathUse, Process, Race,
+    RingOperation, Role, Running, Socket, Thread, Trace, statistic,
 };
 
 /// Up to this many identical images are listed separately.
@@ -132,6 +132,8 @@ pub struct ImageRows {
     pub paths: Vec<PathUse>,
     /// Its connections.
     pub connections: Vec<Connection>,
+    /// Its requests over these.
+    pub requests: Vec<Exchange>,
 }
 
 /// Rows of images that are put together as they come: of thousands of identical images, only the sums are kept.
@@ -143,6 +145,7 @@ pub struct RollUp {
     files: RowSums<FileUse>,
     paths: RowSums<PathUse>,
     connections: RowSums<Connection>,
+    requests: RowSums<Exchange>,
 }
 
 impl RollUp {
@@ -169,6 +172,7 @@ impl RollUp {
             files: RowSums::default(),
             paths: RowSums::default(),
             connections: RowSums::default(),
+            requests: RowSums::default(),
         })
     }
 
@@ -180,6 +184,7 @@ impl RollUp {
         rows.files.into_iter().for_each(|one| self.files.add(targets, one));
         rows.paths.into_iter().for_each(|one| self.paths.add(targets, one));
         rows.connections.into_iter().for_each(|one| self.connections.add(targets, one));
+        rows.requests.into_iter().for_each(|one| self.requests.add(targets, one));
     }
 
     /// Gives a record the sums, and puts its processes, threads and ledger together as these.
@@ -201,6 +206,7 @@ impl RollUp {
         record.files = self.files.into_rows();
         record.paths = paths;
         record.connections = self.connections.into_rows();
+        record.requests = self.requests.into_rows();
     }
 }
 
@@ -219,6 +225,7 @@ impl Trace {
             files: std::mem::take(&mut self.files),
             paths: std::mem::take(&mut self.paths),
             connections: std::mem::take(&mut self.connections),
+            requests: std::mem::take(&mut self.requests),
         });
         sums.finish(self);
     }
@@ -325,6 +332,23 @@ impl Row for PathUse {
 impl Row for Connection {
     /// Of a UNIX socket, the process at the other end may have had another name.
     type Key = (Option<Role>, String, Option<String>, Option<String>, Option<u32>);
+
+    fn key(&self) -> Self::Key {
+        let Socket { protocol, local, remote, peer_pid, role, .. } = self.ends.clone();
+        (role, protocol, local, remote, peer_pid)
+    }
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
+    }
+
+    fn add(&mut self, one: Self) {
+        self.merge(&one);
+    }
+}
+
+impl Row for Exchange {
+    type Key = <Connection as Row>::Key;
 
     fn key(&self) -> Self::Key {
         let Socket { protocol, local, remote, peer_pid, role, .. } = self.ends.clone();

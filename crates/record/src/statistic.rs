@@ -448,8 +448,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Call, Connection, FileUse, Group, LedgerRow, PathUse, Process, RingOperation, Thread,
-        arbitrary,
+        Call, Connection, Exchange, FileUse, Group, LedgerRow, PathUse, Process, RingOperation,
+        Thread, arbitrary,
     };
 
     /// Rows of the guide.
@@ -473,6 +473,7 @@ mod tests {
             rows::<FileUse>("files"),
             rows::<RingOperation>("ring_operations"),
             rows::<Connection>("connections"),
+            rows::<Exchange>("requests"),
             rows::<PathUse>("paths"),
             rows::<Group>("by"),
             rows::<LedgerRow>("ledger"),
@@ -502,6 +503,7 @@ mod tests {
         is_declared::<FileUse>(&["pid", "exec", "kind", "path"]);
         is_declared::<PathUse>(&["pid", "exec", "syscall"]);
         is_declared::<Connection>(&["pid", "exec", "protocol"]);
+        is_declared::<Exchange>(&["pid", "exec", "protocol"]);
         is_declared::<RingOperation>(&["pid", "exec", "op"]);
         is_declared::<Thread>(&["pid", "exec", "tid", "name", "longest_ns"]);
         is_declared::<LedgerRow>(&["pid", "exec"]);
@@ -534,6 +536,7 @@ mod tests {
             a.files.iter().zip(&b.files).for_each(|(a, b)| adds_up(a, b));
             a.paths.iter().zip(&b.paths).for_each(|(a, b)| adds_up(a, b));
             a.connections.iter().zip(&b.connections).for_each(|(a, b)| adds_up(a, b));
+            a.requests.iter().zip(&b.requests).for_each(|(a, b)| adds_up(a, b));
             a.ring_operations.iter().zip(&b.ring_operations).for_each(|(a, b)| adds_up(a, b));
             a.threads.iter().zip(&b.threads).for_each(|(a, b)| adds_up(a, b));
             a.ledger.iter().zip(&b.ledger).for_each(|(a, b)| adds_up(a, b));

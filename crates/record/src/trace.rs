@@ -20,8 +20,8 @@ pub use self::observer::{MissingFeature, ObserverUse};
 pub use self::process::Process;
 pub use self::stretch::{Interval, OwnUse, Ring};
 use crate::{
-    Connection, CpuCapacity, EndedBy, Groups, Machine, PathUse, RingOperation, Thread, View,
-    WholeCall,
+    Connection, CpuCapacity, EndedBy, Exchange, Groups, Machine, PathUse, RingOperation, Thread,
+    View, WholeCall,
 };
 
 /// One watched run. An observer leaves its head blank: schema, beginning, command, machine, findings and view.
@@ -66,6 +66,9 @@ pub struct Trace {
     /// One entry a (process, program image, role, peer); empty where peers were not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,
+    /// One entry a (process, program image, role, peer), most time first; empty where requests were not timed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<Exchange>,
     /// The calls that took longest, the longest first; empty where none were to be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<WholeCall>,

@@ -4,7 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::statistic::{Statistic, Statistics, Unit};
 use crate::{
-    Call, Connection, FileUse, Group, Histogram, LedgerRow, PathUse, RingOperation, Thread,
+    Call, Connection, Exchange, FileUse, Group, Histogram, LedgerRow, PathUse, RingOperation,
+    Thread,
 };
 
 /// The view of a record.
@@ -30,6 +31,9 @@ pub struct View {
     /// Whether peers were requested.
     #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub peers: bool,
+    /// Whether the latency of requests was requested.
+    #[serde(skip_serializing_if = "crate::absent::is_false")]
+    pub requests: bool,
     /// Whether paths were requested.
     #[serde(skip_serializing_if = "crate::absent::is_false")]
     pub paths: bool,
@@ -141,6 +145,7 @@ fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
         .chain(of::<Connection>())
         .chain(of::<PathUse>())
         .chain(of::<RingOperation>())
+        .chain(of::<Exchange>())
         .chain(of::<Group>())
 }
 

@@ -16,6 +16,7 @@ mod overhead;
 mod paths;
 pub(crate) mod peers;
 mod processes;
+mod requests;
 pub(crate) mod rings;
 mod section;
 pub(crate) mod slowest;
@@ -69,6 +70,7 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     files::print(&mut page, record, &images);
     peers::print(&mut page, record);
     listeners::print(&mut page, record);
+    requests::print(&mut page, record);
     paths::print(&mut page, record);
     slowest::print(&mut page, record);
     groups::print(&mut page, record);

@@ -98,8 +98,8 @@ pub(crate) const MANUAL: Manual = Manual {
 };
 
 /// What is shown as it comes, or counted of the whole watch only: not together with `--ring`.
-const OF_THE_WHOLE: [&str; 8] =
-    ["live", "interval", "files", "peers", "paths", "threads", "by", "save"];
+const OF_THE_WHOLE: [&str; 9] =
+    ["live", "interval", "files", "peers", "requests", "paths", "threads", "by", "save"];
 
 /// Trace the system calls of a command and account for its time
 ///
@@ -196,6 +196,15 @@ pub(crate) struct TraceArgs {
     /// retransmissions.
     #[arg(long)]
     peers: bool,
+
+    /// Show the latency of requests over connections, served and asked, and where their time went
+    ///
+    /// Of TCP and UNIX sockets. For a server, from the arrival of a request to the last byte of its
+    /// answer; for a client, from the first byte written to the last one read. By listener, peer and
+    /// program: quantiles, and the time unread, on a CPU, in the run queue, and blocked for disks,
+    /// other peers and locks.
+    #[arg(long, conflicts_with_all = ["live", "interval"])]
+    requests: bool,
 
     /// Show the names of remote addresses, as the system's resolver has them (with --peers)
     ///
@@ -387,6 +396,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         files: args.files || args.peers || !args.target.is_machine() && args.ring.is_none(),
         paths: args.paths,
         peers: args.peers,
+        requests: args.requests,
         threads: args.threads,
         slowest: args.slowest.unwrap_or(0),
         calls,
@@ -458,6 +468,7 @@ fn record(args: &TraceArgs, request: &Request, started: String, seen: Trace) -> 
         until: args.until.clone().unwrap_or_default(),
         files: args.files,
         peers: args.peers,
+        requests: args.requests,
         paths: args.paths,
         threads: args.threads,
         slowest: args.slowest.unwrap_or(0),

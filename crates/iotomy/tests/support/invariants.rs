@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{Call, LedgerRow, RingOperation, Times, Trace};
+use iotomy_record::{Call, Exchange, LedgerRow, RingOperation, Times, Trace};
 use iotomy_sys::syscalls;
 
 /// Fails where a record contradicts itself.
@@ -27,6 +27,10 @@ pub(crate) fn check(record: &Trace) {
         assert!(images.contains(&(row.pid, &row.exec)), "requests of nobody: {row:?}");
         ring_operation(row);
     }
+    for row in &record.requests {
+        assert!(images.contains(&(row.pid, &row.exec)), "requests of nobody: {row:?}");
+        exchange(row);
+    }
     slowest(record);
     if record.view.paths && record.observer.lost_events + record.observer.lost_paths == 0 {
         calls_and_paths_agree(record);
@@ -48,6 +52,17 @@ fn ring_operation(row: &RingOperation) {
     assert!(row.result_log2.total() + row.errors <= results, "{row:?}");
     assert_eq!(row.bytes > 0, row.result_log2.total() > row.result_log2.zero, "{row:?}");
     assert!(row.wall_times.total() <= row.completed && row.max_ns <= row.wall_ns, "{row:?}");
+}
+
+fn exchange(row: &Exchange) {
+    assert_eq!(row.wall_times.total(), row.requests, "{row:?}");
+    assert!(row.requests + row.unanswered + row.in_flight > 0, "{row:?}");
+    assert!(row.pipelined.max(row.moved).max(row.unseen_arrivals) <= row.requests, "{row:?}");
+    let on_way = [row.unread_ns, row.on_cpu_ns, row.runnable_ns, row.elsewhere_ns];
+    let blocked = [row.disk_ns, row.peer_ns, row.lock_ns, row.other_ns];
+    assert_eq!(on_way.iter().chain(&blocked).sum::<u64>(), row.wall_ns, "{row:?}");
+    let (least, most) = row.wall_times.sum_bounds();
+    assert!(least <= row.wall_ns.into() && most >= row.wall_ns.into(), "{row:?}");
 }
 
 fn call(call: &Call) {

@@ -1,7 +1,7 @@
 //! Additional programs that watch the same threads during the same watch: the trace costs no more
 //! if they are not requested.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::thread;
 
 use super::books::Books;
@@ -96,6 +96,8 @@ pub(crate) struct Images {
     /// When the first image began.
     pub(super) first_ns: u64,
     paths: HashMap<FileKey, String>,
+    /// Process ids with threads that had not ended.
+    living: HashSet<u32>,
 }
 
 impl Images {
@@ -115,6 +117,7 @@ impl Images {
             first: in_order.first().map(|(id, _)| **id),
             first_ns: watched().map(|(_, image)| image.start_ns).min().unwrap_or(0),
             paths: books.file_names.iter().map(|(key, n)| (*key, path(n, key.inode))).collect(),
+            living: watched().filter(|(_, image)| image.live > 0).map(|(_, i)| i.pid).collect(),
         }
     }
 
@@ -132,6 +135,18 @@ impl Images {
     pub(crate) fn name(&self, id: u32) -> Option<(u32, &str)> {
         let id = if id == 0 { self.first? } else { id };
         self.by_id.get(&id).map(|(pid, exec)| (*pid, exec.as_str()))
+    }
+
+    /// Whether the process of an image has ended.
+    pub(super) fn has_ended(&self, id: u32) -> bool {
+        self.name(id).is_none_or(|(pid, _)| !self.living.contains(&pid))
+    }
+
+    /// The programs of processes by their ids: of several, the last.
+    pub(super) fn by_pid(&self) -> HashMap<u32, String> {
+        let mut in_order: Vec<_> = self.by_id.iter().collect();
+        in_order.sort_unstable_by_key(|(id, _)| **id);
+        in_order.into_iter().map(|(_, (pid, exec))| (*pid, exec.clone())).collect()
     }
 
     /// Which of its process's images of this name it is, as the trace's rows have it.

@@ -37,7 +37,7 @@ pub(super) enum Part {
 use Part::{Helper, Map, Program, Section};
 
 /// All of them; a feature's place is its bit in `without` of the programs (`without.bpf.h`).
-pub static FEATURES: [Feature; 23] = [
+pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "task iterators",
         parts: &[Section("iter/task")],
@@ -161,7 +161,7 @@ pub static FEATURES: [Feature; 23] = [
     Feature {
         name: "tracepoints of sockets",
         parts: &[Program("inet_sock_set_state"), Program("tcp_destroy_sock")],
-        used_by: "trace --peers",
+        used_by: "trace --peers, --requests",
         without: "connections have no beginning, end, or figures of TCP",
         lost: "when connections began and ended, and TCP's figures of them",
     },
@@ -199,6 +199,20 @@ pub static FEATURES: [Feature; 23] = [
         used_by: "anatomy --user-stacks",
         without: "stacks of user space are left out",
         lost: "stacks of user space",
+    },
+    Feature {
+        name: "sk_data_ready",
+        parts: &[Program("sk_data_ready")],
+        used_by: "trace --requests",
+        without: "a request begins when it is first read",
+        lost: "the time that requests wait until they are first read",
+    },
+    Feature {
+        name: "requests",
+        parts: &[],
+        used_by: "trace --requests",
+        without: "requests are left out",
+        lost: "the requests of connections",
     },
 ];
 

@@ -6,13 +6,14 @@ use super::embedded::{Embedded, embedded};
 use super::loading::Parts;
 use super::refuse::helper_calls;
 
-static OBJECTS: [Embedded; 10] = [
+static OBJECTS: [Embedded; 11] = [
     embedded!("shared"),
     embedded!("trace"),
     embedded!("trace_details"),
     embedded!("trace_where"),
     embedded!("anatomy"),
     embedded!("block"),
+    embedded!("exchanges"),
     embedded!("wakeups"),
     embedded!("running"),
     embedded!("d"),

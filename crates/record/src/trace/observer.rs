@@ -35,6 +35,14 @@ pub struct ObserverUse {
     /// of them, for which a bounded table had no room.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_connections: u64,
+    /// Requests that are in no row of `requests`, and calls that moved bytes through connections whose requests are in
+    /// none, for which a bounded table had no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_exchanges: u64,
+    /// Connections of TCP from before the watch of which it could not be told which end asks: their requests are in no
+    /// row of `requests`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclear_connections: u64,
     /// Whether what io_uring did is in `ring_operations`. `None` in records from before there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sees_rings: Option<bool>,

@@ -239,6 +239,20 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         );
         warn(Ink::Yellow, "peers", text);
     }
+    if observer.lost_exchanges > 0 {
+        let text = format!(
+            "{} of connections did not fit, or calls on such: raise --max-rows",
+            counted(observer.lost_exchanges.into(), "request", "requests")
+        );
+        warn(Ink::Yellow, "requests", text);
+    }
+    if observer.unclear_connections > 0 {
+        let text = format!(
+            "which end asks is not known of {} from before the watch: their requests are left out",
+            counted(observer.unclear_connections.into(), "connection", "connections")
+        );
+        warn(Ink::Yellow, "requests", text);
+    }
     if observer.lost_requests > 0 {
         let text = format!(
             "{} did not fit, or ended unseen: the table of ring operations is too low by these",

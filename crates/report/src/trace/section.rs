@@ -8,7 +8,7 @@ use super::images::{self, Image};
 use super::overhead::Overhead;
 use super::{
     calls, charts, files, groups, headline, ledger, listeners, overhead, paths, peers, processes,
-    rings, slowest, threads, times, until,
+    requests, rings, slowest, threads, times, until,
 };
 use crate::ceilings::{self, Outcome};
 use crate::columns::Extent;
@@ -164,6 +164,7 @@ fn blocks(
     }
     blocks.extend(peers::sheet(page, record).map(Block::Sheet));
     blocks.extend(listeners::sheet(page, record).map(Block::Sheet));
+    blocks.extend(requests::sheet(page, record).map(Block::Sheet));
     blocks.extend(paths::sheet(page, record).map(Block::Sheet));
     let slowest = slowest::sheet(page, record, "slowest", "The slowest calls", &record.slowest);
     blocks.extend(slowest.map(Block::Sheet));

@@ -22,6 +22,7 @@ macro_rules! golden {
 
 mod overhead;
 mod peers;
+mod requests;
 mod threads;
 
 golden!(one_process, rendered(&records::dd()));

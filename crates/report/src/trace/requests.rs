@@ -1,0 +1,121 @@
+//! The latency of requests over connections, by role and peer, summed over the images that served or asked.
+//!
+//! Computed by `finish` in `crates/observe/src/bpf/exchange_rows.bpf.h`, `spend` in
+//! `crates/observe/src/bpf/serving.bpf.h`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iotomy_record::{Exchange, Role, Trace};
+
+use super::images::Names;
+use super::{USUAL_ROWS, rows};
+use crate::columns::{self, Columns, Extent};
+use crate::numbers::{counted, figure, thousands};
+use crate::page::{Ink, Page};
+use crate::peers::PeerNames;
+use crate::sheet::{Cell, Field, Sheet};
+
+/// Columns a peer may take on the widest line.
+const PEER: usize = 80;
+
+/// What the figures are.
+const LEGEND: &str = "served: from the arrival of a request to the last byte of its answer; asked: from its first byte \
+    written to the last one read; unread to elsewhere: the parts of that time, summed over the requests";
+
+/// The remark where none was timed.
+const NONE: &str = "no counted request went over a connection of TCP or of a UNIX socket";
+
+/// The requests with a peer.
+struct Sum<'r> {
+    of: Exchange,
+    is_served: bool,
+    peer: String,
+    by: BTreeSet<(u32, &'r str)>,
+}
+
+/// By role and peer, most time first, unless another order was requested.
+fn by_peer(record: &Trace) -> Vec<Sum<'_>> {
+    let known = PeerNames::with_hosts(&record.host_names);
+    let mut sums: BTreeMap<(String, bool), Sum<'_>> = BTreeMap::new();
+    for row in &record.requests {
+        let key = (known.socket_name(&row.ends), row.ends.role == Some(Role::Accept));
+        let sum = sums.entry(key).or_insert_with_key(|(peer, is_served)| Sum {
+            of: Exchange::default(),
+            is_served: *is_served,
+            peer: peer.clone(),
+            by: BTreeSet::new(),
+        });
+        sum.of.merge(row);
+        sum.by.insert((row.pid, &row.exec));
+    }
+    let mut sums: Vec<Sum<'_>> = sums.into_values().collect();
+    columns::sort(&mut sums, record.view.sort, |sum| &sum.of, |row| row.wall_ns);
+    sums
+}
+
+pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
+    if record.requests.is_empty() && !record.view.requests {
+        return;
+    }
+    page.blank();
+    if record.requests.is_empty() {
+        page.line(&[(Ink::Plain, "  "), (Ink::Dim, NONE)]);
+        return;
+    }
+    let extent = Extent { rows: rows(record, USUAL_ROWS), name: PEER.min(page.width()) };
+    table(page, record, extent).print(page, "");
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, LEGEND);
+}
+
+fn table(page: &Page<'_>, record: &Trace, extent: Extent) -> Sheet {
+    let names = Names::from_record(record);
+    let us = |key: &str, head: &str, worth: u8| Field::number(key, head, "µs").worth(worth);
+    let known = |sum: &Sum<'_>, ns: u64| {
+        let known = (!sum.of.wall_times.is_empty()).then_some(ns);
+        Cell::from_option(known, |ns| Cell::whole(ns, figure(ns as f64 / 1e3)))
+    };
+    let quantile = |share| move |sum: &Sum<'_>| known(sum, sum.of.wall_times.quantile(share));
+    let peer = Field::text("peer", "peer of requests").worth(13);
+    let peer = peer.on_terminal(|column| column.usually(40).no_less_than(24));
+    Columns::new()
+        .text(peer, |sum: &Sum<'_>| page.name(&sum.peer, extent.name))
+        .text(Field::text("role", "role").worth(11), |sum| {
+            if sum.is_served { "served" } else { "asked" }.to_owned()
+        })
+        .declared(1, |sum: &Sum<'_>| Some(&sum.of))
+        .behind("requests", us("p50_ns", "p50", 10), quantile(0.5))
+        .behind("p50_ns", us("p90_ns", "p90", 3), quantile(0.9))
+        .behind("p90_ns", us("p99_ns", "p99", 10), quantile(0.99))
+        .behind("p99_ns", us("p99_9_ns", "p99.9", 4), quantile(0.999))
+        .behind("p99_9_ns", us("max_ns", "max", 9), |sum| known(sum, sum.of.max_ns))
+        .text(Field::text("by", "by").worth(1), |sum| match sum.by.first() {
+            Some((pid, exec)) if sum.by.len() == 1 => names.label(page, exec, *pid),
+            _ => counted(sum.by.len() as u128, "process", "processes"),
+        })
+        .text(Field::remarks(), |sum| remarks(&sum.of).join(", "))
+        .sheet("requests", "Requests", &by_peer(record), None, extent)
+}
+
+/// What blurs the figures, and requests without an answer.
+fn remarks(sum: &Exchange) -> Vec<String> {
+    let of =
+        |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", thousands(count.into())));
+    let remarks = [
+        of(sum.unanswered, "without an answer"),
+        of(sum.in_flight, "in flight at the end"),
+        of(sum.pipelined, "sent before the answer to the one before"),
+        of(sum.moved, "moved between threads"),
+        of(sum.unseen_arrivals, "timed from their first read"),
+    ];
+    remarks.into_iter().flatten().collect()
+}
+
+/// All of them, for a page; nothing where there were none.
+pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
+    if record.requests.is_empty() {
+        return None;
+    }
+    let mut sheet = table(page, record, Extent::PAGE);
+    sheet.notes.push(LEGEND.to_owned());
+    Some(sheet.without_empty_columns())
+}
