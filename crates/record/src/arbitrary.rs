@@ -510,6 +510,7 @@ fn view() -> impl Strategy<Value = View> {
             until: words.2,
             files,
             peers: wait,
+            requests: machine,
             paths,
             threads,
             slowest: u32::from(each),

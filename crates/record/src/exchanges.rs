@@ -27,17 +27,17 @@ statistics! {
         pub requests: u64 => sum(Count).column("requests", 12),
         /// Requests without an answer when their connection ended; served ones may not have been read either.
         #[serde(default, skip_serializing_if = "is_zero")]
-        pub unanswered: u64 => sum(Count).column("unanswered", 9).blank(),
+        pub unanswered: u64 => sum(Count).column("unanswered", 0).blank(),
         /// Requests without an answer when the watch ended, in no other count.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub in_flight: u64 => gauge(Count),
         /// Of `requests`, those whose first byte had arrived before the answer to the one before was written; of
         /// requests that were asked, those that were written before that answer was read to its end.
         #[serde(default, skip_serializing_if = "is_zero")]
-        pub pipelined: u64 => sum(Count).column("pipelined", 3).blank(),
+        pub pipelined: u64 => sum(Count).column("pipelined", 0).blank(),
         /// Of `requests`, those that went on in another thread than the first: its time is in `elsewhere_ns`.
         #[serde(default, skip_serializing_if = "is_zero")]
-        pub moved: u64 => sum(Count).column("moved", 2).blank(),
+        pub moved: u64 => sum(Count).column("moved", 0).blank(),
         /// Of `requests`, those whose arrival was not seen: they begin when they were first read.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub unseen_arrivals: u64 => sum(Count),
@@ -51,7 +51,7 @@ statistics! {
         /// Of `wall_ns`: from the arrival until the first read had returned; of requests that were served.
         pub unread_ns: u64 => sum(Time).column("unread", 8),
         /// From then on, what the thread was on a CPU, also for other connections.
-        pub on_cpu_ns: u64 => sum(Time).column("on-cpu", 7),
+        pub on_cpu_ns: u64 => sum(Time).column("on-CPU", 7).key("on-cpu"),
         /// Its run queue delay.
         pub runnable_ns: u64 => sum(Time).column("runq", 5),
         /// What it was blocked for files and disks: in calls on these, and in page faults.

@@ -15,6 +15,7 @@
 #define S_IFMT		0170000
 #define S_IFREG		0100000
 #define S_IFBLK		0060000
+#define S_IFSOCK	0140000
 #define SOCK_STREAM	1
 #define IPPROTO_TCP	6
 #define RCV_SHUTDOWN	1
@@ -42,7 +43,7 @@ static const struct channel no_channel;
 
 static __always_inline u32 family_of(u64 sk)
 {
-	return BPF_CORE_READ((struct sock *)sk, __sk_common.skc_family);
+	return FIELD(struct sock, sk, __sk_common.skc_family);
 }
 
 static __always_inline bool is_inet(u32 family)
@@ -177,33 +178,35 @@ static __always_inline bool is_stream(struct socket *socket, u64 sk)
 {
 	u32 family = family_of(sk);
 
-	if (BPF_CORE_READ(socket, type) != SOCK_STREAM)
+	if (FIELD(struct socket, socket, type) != SOCK_STREAM)
 		return false;
 	if (is_inet(family))
-		return BPF_CORE_READ((struct sock *)sk, sk_protocol) == IPPROTO_TCP;
+		return FIELD(struct sock, sk, sk_protocol) == IPPROTO_TCP;
 	return family == AF_UNIX;
 }
 
 __noinline int look_at(u64 file, struct target *to)
 {
 	struct socket_alloc *whole;
+	struct super_block *super;
 	struct inode *inode;
 	u32 kind;
 	u64 sk;
 
 	if (!to || !file)
 		return 0;
-	inode = BPF_CORE_READ((struct file *)file, f_inode);
-	kind = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	inode = FIELD(struct file, file, f_inode);
+	kind = FIELD(struct inode, inode, i_mode) & S_IFMT;
 	to->is_disk = kind == S_IFREG || kind == S_IFBLK;
-	if (BPF_CORE_READ(inode, i_sb, s_magic) != SOCKFS_MAGIC)
+	super = FIELD(struct inode, inode, i_sb);
+	if (kind != S_IFSOCK || FIELD(struct super_block, super, s_magic) != SOCKFS_MAGIC)
 		return 0;
 	whole = (void *)inode - bpf_core_field_offset(struct socket_alloc, vfs_inode);
-	sk = (u64)BPF_CORE_READ(&whole->socket, sk);
+	sk = (u64)FIELD(struct socket_alloc, whole, socket.sk);
 	if (!sk || !is_stream(&whole->socket, sk))
 		return 0;
 	to->sk = sk;
-	to->inode = BPF_CORE_READ(inode, i_ino);
+	to->inode = FIELD(struct inode, inode, i_ino);
 	return 0;
 }
 

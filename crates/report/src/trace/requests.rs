@@ -76,7 +76,7 @@ fn table(page: &Page<'_>, record: &Trace, extent: Extent) -> Sheet {
     };
     let quantile = |share| move |sum: &Sum<'_>| known(sum, sum.of.wall_times.quantile(share));
     let peer = Field::text("peer", "peer of requests").worth(13);
-    let peer = peer.on_terminal(|column| column.usually(40).no_less_than(24));
+    let peer = peer.on_terminal(|column| column.usually(46).no_less_than(38));
     Columns::new()
         .text(peer, |sum: &Sum<'_>| page.name(&sum.peer, extent.name))
         .text(Field::text("role", "role").worth(11), |sum| {
@@ -92,22 +92,25 @@ fn table(page: &Page<'_>, record: &Trace, extent: Extent) -> Sheet {
             Some((pid, exec)) if sum.by.len() == 1 => names.label(page, exec, *pid),
             _ => counted(sum.by.len() as u128, "process", "processes"),
         })
-        .text(Field::remarks(), |sum| remarks(&sum.of).join(", "))
+        .text(Field::remarks(), |sum| remarks(&sum.of, extent).join(", "))
         .sheet("requests", "Requests", &by_peer(record), None, extent)
 }
 
-/// What blurs the figures, and requests without an answer.
-fn remarks(sum: &Exchange) -> Vec<String> {
+/// What blurs the figures, and requests without an answer. A page has columns for some of these.
+fn remarks(sum: &Exchange, extent: Extent) -> Vec<String> {
     let of =
         |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", thousands(count.into())));
-    let remarks = [
+    let in_columns = [
         of(sum.unanswered, "without an answer"),
-        of(sum.in_flight, "in flight at the end"),
         of(sum.pipelined, "sent before the answer to the one before"),
         of(sum.moved, "moved between threads"),
-        of(sum.unseen_arrivals, "timed from their first read"),
     ];
-    remarks.into_iter().flatten().collect()
+    let others = [
+        of(sum.in_flight, "in flight at the end"),
+        of(sum.unseen_arrivals, "timed from the first read"),
+    ];
+    let in_columns = in_columns.into_iter().flatten().filter(|_| !extent.is_page());
+    in_columns.chain(others.into_iter().flatten()).collect()
 }
 
 /// All of them, for a page; nothing where there were none.
