@@ -143,7 +143,8 @@ fn requests_are_those_that_were_made_on_both_ends() {
     for part in [&*format!("tcp {address}"), "served", "asked", "without an answer"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let page = iotomy(&["report", "--csv", "requests", "-o", "-"]).arg(traced.json()).output();
+    let page =
+        iotomy(&["report", "--csv", "--part", "requests", "-o", "-"]).arg(traced.json()).output();
     let page = String::from_utf8(page.unwrap().stdout).unwrap();
     assert!(page.starts_with("peer,role,requests,p50_ns"), "{page}");
 }
