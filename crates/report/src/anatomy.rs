@@ -4,6 +4,7 @@
 mod block;
 mod brief;
 mod callers;
+mod difference;
 mod doubts;
 mod folded;
 mod functions;
@@ -29,8 +30,9 @@ pub(crate) use doubts::{SampleWarning, doubts};
 pub(crate) use section::section;
 
 pub use brief::anatomy_brief;
+pub use difference::difference;
 pub use folded::folded;
-pub use stacks::{difference, flame};
+pub use stacks::flame;
 
 /// The record as the text a terminal shows, ending in a line break. Any record renders.
 pub fn anatomy(record: &Anatomy, style: &Style) -> String {

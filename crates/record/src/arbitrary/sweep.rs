@@ -7,7 +7,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{machine, number, positive, text, volume};
+use super::limits::volume;
+use super::{machine, number, positive, text};
 use crate::*;
 
 /// A sweep that [`crate::store::parse_sweep`] accepts.

@@ -3,7 +3,7 @@
 use iotomy_record::store::Record;
 use iotomy_record::{Anatomy, Limits};
 
-use super::{doubts, functions, icicle, named, requests, sampling, stacks, timeline};
+use super::{difference, doubts, functions, icicle, named, requests, sampling, stacks, timeline};
 use crate::chart::Chart;
 use crate::numbers::{duration, thousands};
 use crate::page::Page;
@@ -50,10 +50,10 @@ fn blocks(page: &Page<'_>, record: &Anatomy, before: Option<&Anatomy>) -> Vec<Bl
         icicle::chart(page, record).map(Block::Chart).into_iter().collect();
     blocks.push(Block::Sheet(icicle::sheet(page, record)));
     if let Some(before) = before
-        && let Some(chart) = stacks::difference_chart(page, before, record)
+        && let Some(chart) = difference::difference_chart(page, before, record)
     {
         blocks.push(Block::Chart(chart));
-        blocks.push(Block::Sheet(stacks::differences(before, record, page)));
+        blocks.push(Block::Sheet(difference::differences(before, record, page)));
     }
     if let Some(chart) = stacks::flame_chart(page, record) {
         blocks.push(Block::Chart(chart));

@@ -1,0 +1,160 @@
+//! What may stand in a field that counts something, and how two of these are put together.
+
+use std::collections::BTreeMap;
+
+use super::Joins;
+use crate::growth::more;
+use crate::{Histogram, TcpFigures, Times};
+
+/// What may stand in a field.
+pub trait Value {
+    /// The number, if it is one and known; of counts by name, their sum.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+
+    /// Makes it this number.
+    fn set(&mut self, _number: u64) {}
+
+    /// Adds another.
+    fn join(&mut self, other: &Self, joins: Joins);
+
+    /// Makes `row` what this has beyond the most seen; only of numbers.
+    fn since(&self, _seen: &mut Self, _row: &mut Self, _joins: Joins) {}
+}
+
+impl Value for u64 {
+    fn number(&self) -> Option<u64> {
+        Some(*self)
+    }
+
+    fn set(&mut self, number: u64) {
+        *self = number;
+    }
+
+    fn join(&mut self, other: &Self, joins: Joins) {
+        *self = match joins {
+            Joins::Sum | Joins::Gauge => self.saturating_add(*other),
+            Joins::Most => (*self).max(*other),
+        };
+    }
+
+    fn since(&self, seen: &mut Self, row: &mut Self, joins: Joins) {
+        match joins {
+            Joins::Sum => *row = more(*self, seen),
+            Joins::Gauge => *row = *self,
+            Joins::Most => {}
+        }
+    }
+}
+
+impl Value for u32 {
+    fn number(&self) -> Option<u64> {
+        Some((*self).into())
+    }
+
+    fn set(&mut self, number: u64) {
+        *self = u32::try_from(number).unwrap_or(u32::MAX);
+    }
+
+    fn join(&mut self, other: &Self, joins: Joins) {
+        let mut sum = u64::from(*self);
+        sum.join(&(*other).into(), joins);
+        self.set(sum);
+    }
+
+    fn since(&self, seen: &mut Self, row: &mut Self, joins: Joins) {
+        let (mut had, mut has) = (u64::from(*seen), u64::from(*row));
+        u64::from(*self).since(&mut had, &mut has, joins);
+        seen.set(had);
+        row.set(has);
+    }
+}
+
+/// What is left between sums, which may be negative.
+impl Value for i64 {
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        *self = self.saturating_add(*other);
+    }
+}
+
+/// Nothing is known of an absent one; a sum has what is known.
+impl Value for Option<u64> {
+    fn number(&self) -> Option<u64> {
+        *self
+    }
+
+    fn set(&mut self, number: u64) {
+        *self = Some(number);
+    }
+
+    fn join(&mut self, other: &Self, joins: Joins) {
+        if let Some(other) = other {
+            self.get_or_insert_default().join(other, joins);
+        }
+    }
+
+    fn since(&self, seen: &mut Self, row: &mut Self, joins: Joins) {
+        if let Some(now) = self {
+            now.since(seen.get_or_insert_default(), row.get_or_insert_default(), joins);
+        }
+    }
+}
+
+impl Value for Histogram {
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        self.merge(other);
+    }
+}
+
+impl Value for Option<Histogram> {
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        if let Some(other) = other {
+            self.get_or_insert_default().merge(other);
+        }
+    }
+}
+
+impl Value for Times {
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        self.merge(other);
+    }
+}
+
+/// Where it is absent, it equals another field, which only its row knows: that adds it ([`crate::Call::merge`]).
+impl Value for Option<Times> {
+    fn join(&mut self, _other: &Self, _joins: Joins) {}
+}
+
+/// Counts by name.
+impl Value for BTreeMap<String, u64> {
+    fn number(&self) -> Option<u64> {
+        Some(self.values().fold(0, |sum, count| sum.saturating_add(*count)))
+    }
+
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        for (name, count) in other {
+            match self.get_mut(name) {
+                Some(sum) => *sum = sum.saturating_add(*count),
+                None => _ = self.insert(name.clone(), *count),
+            }
+        }
+    }
+
+    fn since(&self, seen: &mut Self, row: &mut Self, _joins: Joins) {
+        for (name, now) in self {
+            let count = more(*now, seen.entry(name.clone()).or_default());
+            if count > 0 {
+                row.insert(name.clone(), count);
+            }
+        }
+    }
+}
+
+impl Value for Option<TcpFigures> {
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        if let Some(other) = other {
+            self.get_or_insert_default().merge(other);
+        }
+    }
+}
