@@ -12,6 +12,7 @@ mod headline;
 pub(crate) mod images;
 pub(crate) mod ledger;
 mod listeners;
+mod nothing;
 mod overhead;
 mod paths;
 pub(crate) mod peers;

@@ -289,6 +289,9 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         let condition = page.name(&record.view.r#where, 200);
         warn(Ink::Dim, "restricted", format!("only calls where {condition}; {others}"));
     }
+    if let Some(text) = super::nothing::reason(page, record) {
+        warn(Ink::Yellow, NOTHING_SEEN, text);
+    }
     if let Some(text) = super::until::outcome(page, record) {
         let ink = if record.ended_by.is_some() { Ink::Bold } else { Ink::Dim };
         warn(ink, "until", text);
@@ -353,12 +356,13 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
     Some(Warning { ink: Ink::Yellow, word: STILL_RUNNING, text })
 }
 
-/// The one word that is too long for the column of the others.
+/// The words that are too long for the column of the others.
 const STILL_RUNNING: &str = "still running";
+const NOTHING_SEEN: &str = "nothing seen";
 
 fn warn(page: &mut Page<'_>, Warning { ink, word, text }: &Warning) {
-    if *word == STILL_RUNNING {
-        let lead = [(Ink::Plain, "  "), (*ink, "still running:"), (Ink::Plain, " ")];
+    if [STILL_RUNNING, NOTHING_SEEN].contains(word) {
+        let lead = [(Ink::Plain, "  "), (*ink, *word), (Ink::Plain, ": ")];
         return page.wrapped(&lead, Ink::Plain, text);
     }
     let space = " ".repeat("incomplete".len().saturating_sub(word.len()) + 2);

@@ -20,6 +20,7 @@ macro_rules! golden {
     };
 }
 
+mod nothing;
 mod overhead;
 mod peers;
 mod requests;
