@@ -15,7 +15,8 @@ pub(crate) fn subject(trace: &Trace) -> String {
     if trace.command.is_empty() {
         let each = trace.targets.iter().map(|target| format!("{} {}", target.kind, target.name));
         let targets = each.collect::<Vec<_>>().join(", ");
-        let first = || trace.processes.first().map_or(String::new(), |one| one.name().to_owned());
+        let first =
+            || trace.processes.first().map_or(String::new(), |one| one.common_name().into());
         return if targets.is_empty() { first() } else { targets };
     }
     let words = trace.command.iter().enumerate().flat_map(|(at, word)| {

@@ -58,10 +58,12 @@ impl Renamed {
     pub(crate) fn between(a: &[&Trace], b: &[&Trace]) -> Self {
         let root = |side: &[&Trace]| {
             let trace = side.iter().find(|trace| !trace.command.is_empty())?;
-            Some(trace.processes.first()?.name().to_owned())
+            Some(trace.processes.first()?.common_name().into_owned())
         };
         let has = |side: &[&Trace], name: &str| {
-            side.iter().flat_map(|trace| &trace.processes).any(|process| process.name() == name)
+            side.iter()
+                .flat_map(|trace| &trace.processes)
+                .any(|process| process.common_name() == name)
         };
         match (root(a), root(b)) {
             (Some(old), Some(new)) if !has(b, &old) && !has(a, &new) => Self(Some([old, new])),
@@ -102,7 +104,7 @@ impl<'t> Programs<'t> {
     fn name_of(&self, process: &Process) -> String {
         match process.before_exec {
             true => BEFORE_EXEC.to_owned(),
-            false => self.renamed.name(process.name()),
+            false => self.renamed.name(&process.common_name()),
         }
     }
 }

@@ -121,7 +121,7 @@ fn of_trace(trace: &Trace) -> String {
     let mut subject = Label::default();
     if trace.command.is_empty() {
         subject.push("(watched)");
-        if let Some(first) = trace.processes.first().map(|process| process.name()) {
+        if let Some(first) = trace.processes.first().map(|process| process.program()) {
             let first = first.trim_end();
             subject.push(if first.is_empty() { "" } else { " " });
             subject.push(first);

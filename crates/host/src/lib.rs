@@ -13,6 +13,7 @@ pub mod privilege;
 pub mod room;
 mod skip;
 mod timestamp;
+pub mod title;
 
 pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota, Throttling};
 pub use kernel_text::kernel_text;

@@ -6,11 +6,12 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 
 use iotomy_host::kernel_text;
-use iotomy_record::{Running, lossless};
+use iotomy_record::{Running, bytes_of, lossless};
 
 use crate::ObserveError;
 use crate::executed::executed_as;
 use crate::naming::{basename, called};
+use crate::title::title_of;
 
 /// `PF_KTHREAD` of the kernel: a flag in `/proc/PID/stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -69,6 +70,8 @@ pub(crate) struct Names {
     /// Of the file it runs; empty where it equals `exec`.
     pub(crate) binary: String,
     pub(crate) argv: Vec<String>,
+    /// The title that it has set; empty where it has set none.
+    pub(crate) title: String,
 }
 
 /// The names of process `pid`, as far as they could be read: it may vanish meanwhile, or be
@@ -93,10 +96,12 @@ pub(crate) fn file_names(pid: u32) -> Names {
 }
 
 fn from_file(comm: &[u8], argv: &[Vec<u8>], exe: Option<&[u8]>) -> Names {
-    let comm = lossless(comm);
-    let exec = exe.map_or_else(|| comm.clone(), |exe| basename(&lossless(exe)).to_owned());
+    let exec = exe.map_or_else(|| lossless(comm), |exe| basename(&lossless(exe)).to_owned());
+    let names = [bytes_of(&exec), comm.to_vec()];
+    let title = argv.first().map(|first| title_of(first, &names)).unwrap_or_default();
     let argv: Vec<String> = argv.iter().map(|word| lossless(word)).collect();
-    Names { called: called(&exec, Some(&comm), &argv), exec, binary: String::new(), argv }
+    let called = called(&exec, Some(&lossless(comm)), &argv);
+    Names { called, exec, binary: String::new(), argv, title }
 }
 
 /// The name that process `pid` was executed by, where that is not the name of the file it runs.

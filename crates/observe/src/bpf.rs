@@ -518,6 +518,7 @@ impl Watch<'_, '_> {
         self.session.settle().map_err(unsupported)?;
         self.books.name_attached(&self.session);
         self.books.take_all(&self.session);
+        self.books.note_titles();
         if !self.companions.is_empty() {
             let images = Images::from_books(&self.books);
             for companion in self.companions.iter_mut() {

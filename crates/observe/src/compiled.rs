@@ -4,6 +4,7 @@ use iotomy_d::{
     Aggregation, Condition, Instruction, Outcome, Problem, Scope, StringTest, compile_beside,
     nearest,
 };
+use iotomy_record::bytes_of;
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_sys::syscalls::Abi;
 use iotomy_sys::{errno, syscalls};
@@ -116,6 +117,7 @@ impl Compiled {
             fact::PEER => test.pattern.matches(facts.peer.as_bytes()),
             fact::IMAGE => any(test, &facts.images),
             fact::CGROUP => any(test, &facts.cgroups),
+            fact::TITLE => test.pattern.matches(&bytes_of(&facts.title)),
             fact::THREADNAME => test.pattern.matches(facts.threadname.as_bytes()),
             _ => is_of_call(test, &name),
         };

@@ -40,6 +40,7 @@ pub(crate) mod fact {
     pub(crate) const THREADNAME: u16 = 0x104;
     pub(crate) const CGROUP: u16 = 0x105;
     pub(crate) const PEER: u16 = 0x106;
+    pub(crate) const TITLE: u16 = 0x107;
 }
 
 /// The variables of conditions. D's own words stand for the same as DTrace's.
@@ -59,6 +60,7 @@ pub static VARIABLES: &[Variable] = &[
     number("thread", fact::THREAD, "the thread id"),
     number("tid", fact::THREAD, "the same, D's word"),
     string("threadname", fact::THREADNAME, "the thread's name"),
+    string("title", fact::TITLE, "the title that its process has set, as in \"postgres: walwriter\"; or \"\""),
     string("cgroup", fact::CGROUP, "the path of a control group that the thread is in, as in \"/system.slice/*\""),
     string("peer", fact::PEER, "what its socket is connected to, as in \"tcp 10.0.0.7:5432\", \"unix /run/*\"; or \"\""),
 ];
@@ -145,6 +147,8 @@ pub(crate) struct CallFacts {
     pub(crate) cgroups: Vec<String>,
     /// What its socket is connected to.
     pub(crate) peer: String,
+    /// The title that its process has set.
+    pub(crate) title: String,
 }
 
 impl Filter {

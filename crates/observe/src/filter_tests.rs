@@ -180,6 +180,7 @@ fn the_facts_of_a_call_decide_the_rest() {
         images: vec!["script.py".to_owned(), "python3".to_owned()],
         threadname: "worker".to_owned(),
         cgroups: vec!["/".to_owned(), "/x/y".to_owned()],
+        title: "worker 7 of \\xff".to_owned(),
         ..CallFacts::default()
     };
     let holds =
@@ -188,6 +189,7 @@ fn the_facts_of_a_call_decide_the_rest() {
         "call == \"rename\" && path == \"/b/*\" && path == \"/a\"",
         "errno == ENOENT && duration > 1ms && fd == 3",
         "image == \"python*\" && execname == \"script.py\" && image != \"perl\"",
+        "title == \"worker ? of *\" && title != \"worker\"",
         "threadname == \"work*\" && cgroup == \"/x/*\" && cgroup != \"/z\"",
     ] {
         assert!(holds(text), "{text}");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
-use iotomy_record::{Group, Groups, Key, statistic};
+use iotomy_record::{Group, Groups, Key, statistic, without_numbers};
 
 use crate::filter::{CallFacts, VARIABLES, fact};
 use crate::naming::{error_name, plain_name};
@@ -86,6 +86,7 @@ impl Grouping {
             fact::IMAGE => text(&facts.images),
             fact::THREADNAME => Key::Text(facts.threadname.clone()),
             fact::PEER => Key::Text(facts.peer.clone()),
+            fact::TITLE => Key::Text(without_numbers(&facts.title)),
             _ => {
                 let below = facts.cgroups.iter().find(|path| *path != "/");
                 Key::Text(below.or(facts.cgroups.first()).cloned().unwrap_or_default())
@@ -162,6 +163,9 @@ mod tests {
             keys(&["errno", "group"], "recvfrom"),
             [[text("ENOENT"), text("%io")], [text("ENOENT"), text("%net")]]
         );
+        let facts = CallFacts { title: "worker 7: 10.0.0.1".to_owned(), ..CallFacts::default() };
+        let titled = by(&["title"]).unwrap().keys("read", &|one| Grouping::value(one, &facts));
+        assert_eq!(titled, [[text("worker *: *")]]);
         assert_eq!(keys(&["group"], "getpid"), [[text("")]]);
         let of_ring = keys(&["call", "group"], "ring:read");
         assert_eq!(of_ring, [[text("ring:read"), text("%ring")]]);

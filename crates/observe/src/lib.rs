@@ -32,6 +32,7 @@ mod slowest;
 mod sockets;
 mod tally;
 mod threads;
+mod title;
 mod tracefs;
 mod viewer;
 

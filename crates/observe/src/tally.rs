@@ -18,6 +18,7 @@ use crate::Request;
 use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
 use crate::slowest::Slowest;
 use crate::threads::{ThreadBook, Threads};
+use crate::title::Known;
 
 /// An image's place in a [`Tally`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -230,6 +231,15 @@ impl Tally {
         process.exec = found.exec;
         process.called = found.called;
         process.argv = found.argv;
+        process.title = found.title;
+    }
+
+    /// The first argument of the image's process is this one by now.
+    pub(crate) fn titled(&mut self, image: ImageId, first: &[u8]) {
+        let Some(Image { process, .. }) = self.image(image) else { return };
+        let names = [&*process.exec, &process.called, &process.binary];
+        let known = Known { names, argv: &process.argv, title: &process.title };
+        process.title = known.title_by(first);
     }
 
     /// One more thread lives in the image.
@@ -430,7 +440,8 @@ impl Tally {
         for image in &self.images {
             let mut doing = ProcessCounts {
                 pid: image.process.pid,
-                exec: image.process.name().to_owned(),
+                exec: image.process.program().to_owned(),
+                title: image.process.title.clone(),
                 ..ProcessCounts::default()
             };
             let rows = image.calls.values().map(|counted| &counted.row);
@@ -439,6 +450,7 @@ impl Tally {
                 pid: image.process.pid,
                 exec: image.process.exec.clone(),
                 called: image.process.called.clone(),
+                title: image.process.title.clone(),
                 calls: rows.clone().filter(|row| wanted(&row.syscall)).map(so_far).collect(),
                 ..ImageCounts::default()
             });
@@ -470,7 +482,7 @@ impl Tally {
         let uses = self.images.iter().rev().flat_map(|image| {
             image.files.values().map(|used| FileUse {
                 pid: image.process.pid,
-                exec: image.process.name().to_owned(),
+                exec: image.process.program().to_owned(),
                 ..used.clone()
             })
         });

@@ -233,17 +233,18 @@ fn image() -> impl Strategy<Value = (u32, String)> {
 
 fn process() -> impl Strategy<Value = Process> {
     let few = || prop_oneof![3 => Just(0u32), 2 => 0u32..9, 1 => any::<u32>()];
-    let names = [(); 2].map(|()| prop_oneof![3 => Just(String::new()), 1 => text()]);
+    let names = [(); 3].map(|()| prop_oneof![3 => Just(String::new()), 1 => text()]);
     let put_together = (names, few(), few(), any::<bool>());
     (image(), any::<u32>(), vec(text(), 0..3), statistics(), any::<bool>(), put_together).prop_map(
         |((pid, exec), ppid, argv, row, has_storage, parts): (_, _, _, Process, _, _)| {
-            let ([called, binary], instances, continued, before_exec) = parts;
+            let ([called, binary, title], instances, continued, before_exec) = parts;
             Process {
                 pid,
                 ppid,
                 exec,
                 called,
                 binary,
+                title,
                 image: (row.max_rss_bytes % 3) as u32,
                 instances,
                 continued,

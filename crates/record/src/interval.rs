@@ -113,6 +113,7 @@ impl Intervals {
                     pid: image.pid,
                     exec: image.exec.clone(),
                     called: image.called.clone(),
+                    title: image.title.clone(),
                     threads: image.threads,
                     ..Process::default()
                 });
@@ -190,6 +191,7 @@ impl Intervals {
                     pid: name.0,
                     exec: name.1.clone(),
                     called: process.map(|one| one.called.clone()).unwrap_or_default(),
+                    title: process.map(|one| one.title.clone()).unwrap_or_default(),
                     ..Process::default()
                 });
             }

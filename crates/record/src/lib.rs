@@ -42,6 +42,7 @@ pub mod store;
 mod sweep;
 mod thread;
 mod times;
+mod title;
 mod trace;
 mod view;
 
@@ -84,6 +85,7 @@ pub use sweep::{
 };
 pub use thread::Thread;
 pub use times::{QUANTILES, TIME_BUCKETS, Times};
+pub use title::without_numbers;
 pub use trace::{
     Call, EndedCalls, Exit, FileKind, FileUse, Finding, Interval, LedgerRow, MissingFeature,
     ObserverUse, OwnUse, Process, Ring, Running, Trace, Verdict, Watched, is_bound,

@@ -9,6 +9,7 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use crate::{
     Call, Intervals, LedgerRow, Process, Ring, RingOperation, Running, Snapshot, Trace, statistic,
+    without_numbers,
 };
 
 /// The newest intervals of a watch that goes on: as few as have the length that is asked for.
@@ -142,6 +143,10 @@ impl Places {
                 // Some that ended share the entry of the first, which may have been alive before.
                 sum.instances = sum.instances.max(one.instances);
                 sum.threads = sum.threads.max(one.threads);
+                sum.title = match sum.instances {
+                    0 => one.title,
+                    _ => without_numbers(&one.title),
+                };
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Puts identical program images together: a build has thousands, and each did the same.
 //!
 //! Two images are identical that were executed by the same name, are called the same, and run the same
-//! file; their arguments may differ. The one invariant: no sum over a table changes, neither of times nor
+//! file; their arguments and the numbers in their titles may differ. The one invariant: no sum over a table changes, neither of times nor
 //! of counts, images, processes or threads.
 
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet, hash_map};
 
 use crate::{
     Call, Connection, Exchange, FileKind, FileUse, LedgerRow, PathUse, Process, Race,
-    RingOperation, Role, Running, Socket, Thread, Trace, statistic,
+    RingOperation, Role, Running, Socket, Thread, Trace, statistic, without_numbers,
 };
 
 /// Up to this many identical images are listed separately.
@@ -236,8 +236,10 @@ fn firsts(processes: &[Process], is_command: bool, running: &[Running]) -> Vec<u
     let root = processes.first().filter(|_| is_command).map(|one| one.pid);
     let running: HashSet<u32> = running.iter().map(|one| one.pid).collect();
     let stays = |one: &Process| Some(one.pid) == root || running.contains(&one.pid);
-    let kind =
-        |one: &Process| (one.exec.clone(), one.called.clone(), one.binary.clone(), one.before_exec);
+    let kind = |one: &Process| {
+        let names = [&one.exec, &one.called, &one.binary].map(String::clone);
+        (names, without_numbers(&one.title), one.before_exec)
+    };
     let mut kinds: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, one) in processes.iter().enumerate().filter(|(_, one)| !stays(one)) {
         kinds.entry(kind(one)).or_default().push(at);
@@ -273,6 +275,7 @@ fn processes(all: Vec<Process>, firsts: &[usize]) -> Vec<Process> {
             continue;
         };
         sum.instances = sum.count().saturating_add(one.count());
+        sum.title = without_numbers(&sum.title);
         statistic::add(sum, &one);
     }
     sums.into_values().collect()

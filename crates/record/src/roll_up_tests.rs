@@ -166,6 +166,22 @@ fn images_that_are_called_differently_or_run_another_file_are_not_identical() {
 }
 
 #[test]
+fn titles_that_differ_in_numbers_are_one_entry_and_others_are_not() {
+    let mut record = shell(9);
+    for process in record.processes.iter_mut().filter(|p| p.exec == "true") {
+        process.title = match process.pid {
+            ..104 => format!("worker {}", process.pid),
+            pid => format!("idle 127.0.0.1({pid})"),
+        };
+    }
+    record.roll_up();
+    let of_true = record.processes.iter().filter(|p| p.exec == "true");
+    let entries: Vec<_> = of_true.map(|p| (p.instances, p.name())).collect();
+    let alone = [(0, "worker 101"), (0, "worker 102"), (0, "worker 103")];
+    assert_eq!(entries, [&alone[..], &[(6, "idle *(*)")]].concat());
+}
+
+#[test]
 fn what_outlives_the_watch_stays_by_itself() {
     let mut record = shell(9);
     record.still_running = vec![Running { pid: 105, exec: "true".into() }];

@@ -56,6 +56,8 @@ pub struct ProcessCounts {
     pub pid: u32,
     /// The program it runs.
     pub exec: String,
+    /// The title that it has set, which may be another one in the next snapshot; empty for none.
+    pub title: String,
     /// Threads alive.
     pub threads: u32,
     /// Calls that returned.
@@ -72,6 +74,13 @@ pub struct ProcessCounts {
     pub inside: Option<String>,
 }
 
+impl ProcessCounts {
+    /// What it is called now.
+    pub fn name(&self) -> &str {
+        if self.title.is_empty() { &self.exec } else { &self.title }
+    }
+}
+
 /// The counts of a program image so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageCounts {
@@ -83,6 +92,8 @@ pub struct ImageCounts {
     pub exec: String,
     /// Its name as [`crate::Process::called`] has it.
     pub called: String,
+    /// Its title, as [`crate::Process::title`] has it.
+    pub title: String,
     /// Threads alive.
     pub threads: u32,
     /// The time of its threads by state; `None` when the observer cannot separate them.
@@ -93,6 +104,13 @@ pub struct ImageCounts {
     pub connections: Vec<ConnectionCounts>,
     /// One row an operation of io_uring.
     pub ring_operations: Vec<RingOperation>,
+}
+
+impl ImageCounts {
+    /// The name that users know its program by, as [`crate::Process::program`] has it.
+    pub fn program(&self) -> &str {
+        if self.called.is_empty() { &self.exec } else { &self.called }
+    }
 }
 
 /// The connections with a peer so far. A connect that has no outcome yet is not among them.

@@ -17,13 +17,16 @@ mod raw;
 mod ring_connections;
 mod rings;
 mod signals;
+mod title;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 const USAGE: &str = "subject COMMAND [NUMBER… FILE…]; see the source for the commands";
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let arguments: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = arguments.first().map_or("", String::as_str);
     let number = |at: usize| arguments.get(at).and_then(|n| n.parse().ok()).unwrap_or(0u64);
     match command {
@@ -114,6 +117,10 @@ fn main() -> ExitCode {
         "interrupted" => signals::interrupted(),
         // A child stops itself, is continued by its parent, then makes N calls of getppid.
         "stopped" => signals::stopped(number(1)),
+        // N calls of getppid under its name, and N under each of these TITLEs.
+        "titles" => title::each(number(1), &words[2..]),
+        // The same in children, one for each TITLE, and none under its name.
+        "titled-children" => title::children(number(1), &words[2..]),
         // Dies from signal N.
         "die" => signals::die(number(1)),
         // Prints "ready" and its process id, waits for a byte on stdin, then makes N calls of getppid in each of two

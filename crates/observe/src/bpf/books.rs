@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use iotomy_host::title;
 use iotomy_record::{Histogram, Times};
 
 use super::call_numbers::{CallNumbers, CallStats, FrequentStats, RareStats, WaitStats};
@@ -14,7 +15,8 @@ use super::connections;
 use super::details::{PathKey, PathRow};
 use super::file_numbers::{FileNumbers, FileStats};
 use super::layout::{
-    Attached, CARRY_STEP, CallKey, ErrorCount, FileKey, FileName, Image, Program, ThreadRow,
+    Attached, CARRY_STEP, CallKey, ErrorCount, FileKey, FileName, FirstArgument, Image, Program,
+    ThreadRow,
 };
 use super::object::{RowAction, Session};
 use super::rings::RingBook;
@@ -69,6 +71,8 @@ pub(super) struct Paths {
 pub(super) struct Books {
     pub(super) images: BTreeMap<u32, Image>,
     pub(super) programs: HashMap<u32, Program>,
+    /// The first arguments of processes by the time they ended, or the watch did, where these may be titles.
+    first_arguments: HashMap<u32, Vec<u8>>,
     /// By image, then by call. In boxes: half of the places of a tree are empty.
     pub(super) calls: HashMap<u32, BTreeMap<u16, Box<CallBook>>>,
     /// By image, then by file.
@@ -141,6 +145,7 @@ impl Books {
         for image in images {
             self.images.remove(image);
             self.programs.remove(image);
+            self.first_arguments.remove(image);
             self.calls.remove(image);
             self.files.remove(image);
             self.rings.forget(*image);
@@ -231,23 +236,45 @@ impl Books {
                 let names = attach::names(pid);
                 // It may have executed another program meanwhile, or have ended.
                 let is_it = session.row("attached_images", &pid.to_ne_bytes()) == Some(image);
-                let attach::Names { exec, called, binary, argv } =
+                let attach::Names { exec, called, binary, argv, title } =
                     match is_it && !names.exec.is_empty() {
                         true => names,
                         false => attach::Names { exec: comm, ..attach::Names::default() },
                     };
-                Program { exec, called, binary, argv, argv_words: 0 }
+                Program { exec, called, binary, argv, argv_words: 0, title }
             });
             RowAction::Freed
         });
     }
 
-    /// Reads the programs of images, which do not change.
+    /// Reads the programs of images, which do not change, and the first arguments of processes that ended.
     pub(super) fn take_programs(&mut self, session: &Session) {
         session.visit("programs", |image, program| {
             self.programs.entry(image).or_insert(program);
             RowAction::Freed
         });
+        session.visit("titles", |image, FirstArgument(first)| {
+            let of_program = self.programs.get(&image).map(Program::known);
+            // Of most there is none.
+            if of_program.is_none_or(|known| !known.title_by(&first).is_empty()) {
+                self.first_arguments.insert(image, first);
+            }
+            RowAction::Freed
+        });
+    }
+
+    /// Notes the titles that processes have at the end of the watch.
+    pub(super) fn note_titles(&mut self) {
+        let own = std::process::id();
+        for (id, image) in self.images.iter().filter(|(_, one)| one.live > 0 && one.pid != own) {
+            self.first_arguments.insert(*id, title::first_argument(image.pid));
+        }
+    }
+
+    /// The last title of an image that was seen; empty where it has set none.
+    pub(super) fn title(&self, image: u32) -> String {
+        let first = self.first_arguments.get(&image).map(Vec::as_slice).unwrap_or_default();
+        self.program(image).map(|program| program.known().title_by(first)).unwrap_or_default()
     }
 
     fn call(&mut self, image: u32, key: CallKey) -> &mut CallBook {

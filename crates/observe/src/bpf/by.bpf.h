@@ -28,6 +28,8 @@ static __always_inline u64 key_word(u8 kind, struct thread *t, struct filter *f)
 		return f->cgroup_text;
 	case KEY_PEER:
 		return f->peer_text;
+	case KEY_TITLE:
+		return f->title_text;
 	}
 	return 0;
 }

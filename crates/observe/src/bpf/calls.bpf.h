@@ -42,6 +42,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	t->in_call = true;
 	if (call == NR_EXECVE || call == NR_EXECVEAT)
 		note_resident(t, task);
+	else if (call == NR_EXIT_GROUP || call == NR_EXIT_GROUP_I386)
+		note_last_title(t, task);
 	if (knobs.by_file)
 		note_transfer(t, regs);
 	begin_verdict(t);

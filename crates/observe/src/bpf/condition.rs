@@ -21,7 +21,7 @@ const TRUE: [Instruction; 2] = [1 << 32 | 0xb7, 0x95];
 const TO_THE_NEXT: Instruction = 0x05;
 
 /// Bits of `uses` of `where.h`.
-const USES: [(u16, u8); 8] = [
+const USES: [(u16, u8); 9] = [
     (fact::FD, 1),
     (fact::PATH, 2),
     (fact::THREAD, 4),
@@ -30,12 +30,13 @@ const USES: [(u16, u8); 8] = [
     (fact::THREADNAME, 16),
     (fact::CGROUP, 32),
     (fact::PEER, 64),
+    (fact::TITLE, 128),
 ];
 
 /// Bits of `keeps`, and numbers of `enum key_kind`.
-const KEPT: [(u16, u8); 4] =
-    [(fact::PATH, 1), (fact::THREADNAME, 2), (fact::CGROUP, 4), (fact::PEER, 8)];
-const KINDS: [(u16, u8); 13] = [
+const KEPT: [(u16, u8); 5] =
+    [(fact::PATH, 1), (fact::THREADNAME, 2), (fact::CGROUP, 4), (fact::PEER, 8), (fact::TITLE, 16)];
+const KINDS: [(u16, u8); 14] = [
     (fact::CALL, 1),
     // They follow from the call.
     (fact::GROUP, 1),
@@ -50,6 +51,7 @@ const KINDS: [(u16, u8); 13] = [
     (fact::THREADNAME, 10),
     (fact::CGROUP, 11),
     (fact::PEER, 12),
+    (fact::TITLE, 13),
 ];
 
 /// A copy of an object in which the functions of the conditions have these instructions as their
@@ -100,6 +102,7 @@ pub(super) fn knobs(filter: &Filter, verdicts: bool) -> Vec<u8> {
         filter.bits_of_no(fact::PATH),
         filter.bits_of(fact::PEER),
         filter.bits_of_no(fact::PEER),
+        filter.bits_of(fact::TITLE),
     ]) {
         wire.extend(word.to_ne_bytes());
     }

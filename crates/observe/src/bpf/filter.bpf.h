@@ -15,9 +15,14 @@ struct filter {
 	u64 cgroups; /* these bits are of */
 	u64 peer_bits;
 	u64 peer_text;
+	u64 title_bits;
+	u64 title_text;
+	u64 title_hash; /* these are of; with the file that runs */
 	char comm[COMM_LEN];
 	u32 image;
-	u32 named; /* comm is */
+	u32 named;  /* comm is */
+	u32 titled; /* title_hash is */
+	u32 pad;
 };
 
 /* Of a request of io_uring, which may end anywhere: what is known when it is submitted. */
@@ -28,6 +33,7 @@ struct ring_facts {
 	u64 threadname_text;
 	u64 cgroup_text;
 	u64 peer_text;
+	u64 title_text;
 	u32 flags;    /* of the request */
 	u32 unlinked; /* it is not carried out, as one that it was linked to failed */
 	char comm[COMM_LEN];

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use iotomy_record::{Group, Key, lossless};
+use iotomy_record::{Group, Key, lossless, without_numbers};
 
 use super::books::Books;
 use super::layout::{Fields, Wire};
@@ -102,6 +102,7 @@ pub(super) fn read(session: &Session, books: &Books, request: &Request) -> Group
                 let program = books.program(word(fact) as u32);
                 Key::Text(program.map_or_else(|| "?".to_owned(), |program| program.exec.clone()))
             }
+            fact::TITLE => Key::Text(without_numbers(&of_text(word(fact::TITLE)))),
             fact => Key::Text(of_text(word(fact))),
         };
         for key in by.keys(&call_or_ring(call as u32), &value) {

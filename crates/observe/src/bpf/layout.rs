@@ -1,10 +1,12 @@
 //! The structs of `trace.h`, read field by field: no cast, no alignment to get wrong. The sizes are
 //! asserted against the loaded object's maps by `object.rs`.
 
+use iotomy_host::title;
 use iotomy_record::lossless;
 
 use crate::naming::{basename, called};
 use crate::sockets::SocketName;
+use crate::title::Known;
 
 /// Slots of a distribution: zeroes, then one for each power of two. As in `trace.h`.
 pub(super) const SLOTS: usize = 65;
@@ -246,6 +248,8 @@ pub(super) struct Program {
     pub(super) argv: Vec<String>,
     /// The number of arguments where `argv` has only the first of them; 0 where it has all.
     pub(super) argv_words: u32,
+    /// The title that it had when the watch began.
+    pub(super) title: String,
 }
 
 pub(super) const EXEC_LEN: usize = 128;
@@ -277,7 +281,28 @@ impl Wire for Program {
         };
         let binary = if binary == exec { String::new() } else { binary };
         let argv_words = if argv_bytes > ARGV_LEN { words } else { 0 };
-        Self { exec, called, binary, argv, argv_words }
+        Self { exec, called, binary, argv, argv_words, title: String::new() }
+    }
+}
+
+impl Program {
+    /// What titles are told by.
+    pub(super) fn known(&self) -> Known<'_> {
+        let names = [&*self.exec, &self.called, &self.binary];
+        Known { names, argv: &self.argv, title: &self.title }
+    }
+}
+
+/// The first argument of a process when it ended.
+pub(super) struct FirstArgument(pub(super) Vec<u8>);
+
+impl Wire for FirstArgument {
+    const SIZE: usize = title::LONGEST + 1;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let mut text = from.bytes(Self::SIZE).to_vec();
+        text.truncate(text.iter().position(|byte| *byte == 0).unwrap_or(title::LONGEST));
+        Self(text)
     }
 }
 

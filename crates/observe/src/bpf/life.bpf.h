@@ -85,6 +85,21 @@ static __always_inline void note_program(u32 image, struct task_struct *task,
 		lose();
 }
 
+/* The first argument of a process that is about to end, before it has lost its memory. */
+static __always_inline void note_last_title(struct thread *t, struct task_struct *task)
+{
+	struct scratch *s = scratch();
+	struct mm_struct *mm = UNTRUSTED(struct task_struct, task)->mm;
+	u32 image = t->image;
+
+	if (!s || !mm || !image)
+		return;
+	if (bpf_probe_read_user_str(s->program.argv, TITLE_LEN, (void *)mm->arg_start) <= 1)
+		return;
+	if (bpf_map_update_elem(&titles, &image, s->program.argv, BPF_ANY))
+		lose();
+}
+
 /*
  * Whether tasks that nobody watches may begin to be: of the machine, or of what is selected, and
  * not before `adopt` was asked for them, which is when iotomy's own namespace is known.

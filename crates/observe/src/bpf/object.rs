@@ -27,8 +27,8 @@ use super::condition;
 use super::connection_rows::{ConnectionErrorKey, ConnectionKey, ConnectionRow, Track};
 use super::file_numbers::FileStats;
 use super::layout::{
-    Attached, CallKey, Counters, Death, EXEC_LEN, ErrorCount, Fields, FileKey, FileName, Image,
-    Program, ThreadRow, Wire,
+    Attached, CallKey, Counters, Death, EXEC_LEN, ErrorCount, Fields, FileKey, FileName,
+    FirstArgument, Image, Program, ThreadRow, Wire,
 };
 
 pub(super) use self::adoption::Adoption;
@@ -231,6 +231,7 @@ impl Session {
         check("images", 4, Image::SIZE);
         check("attached", 4, Attached::SIZE);
         check("programs", 4, Program::SIZE);
+        check("titles", 4, FirstArgument::SIZE);
         check("files", FileKey::SIZE, FileStats::SIZE);
         check("file_names", FileKey::SIZE, FileName::SIZE);
         check("thread_rows", 4, ThreadRow::SIZE);

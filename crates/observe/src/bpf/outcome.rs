@@ -199,6 +199,7 @@ fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
         exec: exec.to_owned(),
         called: of_program(|program| &program.called),
         binary: of_program(|program| &program.binary),
+        title: books.title(id),
         argv: program.map(|program| program.argv.clone()).unwrap_or_default(),
         argv_words: program.map_or(0, |program| program.argv_words),
         threads: image.threads,

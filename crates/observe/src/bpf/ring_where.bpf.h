@@ -119,6 +119,11 @@ static __always_inline u64 note_submitter(struct ring_facts *of, struct filter *
 		bits |= f->cgroup_bits;
 		of->cgroup_text = f->cgroup_text;
 	}
+	if (where.uses & USES_TITLE) {
+		note_title(f);
+		bits |= f->title_bits;
+		of->title_text = f->title_text;
+	}
 	return bits;
 }
 
@@ -227,6 +232,8 @@ static __always_inline u64 ring_key_word(u8 kind, u32 image, u8 op, struct ring_
 		return of->cgroup_text;
 	case KEY_PEER:
 		return of->peer_text;
+	case KEY_TITLE:
+		return of->title_text;
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use iotomy_host::title;
 use iotomy_record::{
     Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket,
 };
@@ -41,6 +42,10 @@ pub(super) struct NameCache {
     files: HashMap<FileKey, NamedFile>,
     /// The ends of connections.
     sockets: HashMap<SocketName, Socket>,
+    /// The first arguments of living processes by image, as they were last looked at.
+    first_arguments: HashMap<u32, Vec<u8>>,
+    /// How many snapshots there were.
+    snapshots: u32,
     /// How many snapshots had calls that are kept whole.
     looks: u64,
     /// Images that had ended in the snapshot before, and had no rows in the kernel's tables.
@@ -59,6 +64,9 @@ struct CallName {
     returns_bytes: bool,
     wanted: bool,
 }
+
+/// The title of a living process is looked at in one of so many snapshots.
+const TITLES: u32 = 4;
 
 /// After so many snapshots it is seen to it that the places of paths do not fill their table.
 const LOOKS: u64 = 64;
@@ -117,6 +125,7 @@ impl NameCache {
         let elapsed_ns = elapsed_ns();
         let in_kernel: HashSet<u32> = sight.by_image.keys().copied().collect();
         sight.choose_images(changed);
+        self.look_at_titles(&mut sight);
         self.add_calls(&mut sight, books, request);
         let counters = session.counters();
         let files = self.files(&sight, session);
@@ -145,6 +154,25 @@ impl NameCache {
             self.complete.retain(|image| books.images.contains_key(image));
         }
         Ok(snapshot)
+    }
+
+    /// Looks at the titles of processes that are new, and again at those of some others.
+    fn look_at_titles(&mut self, sight: &mut SnapshotSums<'_>) {
+        self.snapshots = self.snapshots.wrapping_add(1);
+        self.first_arguments.retain(|image, _| sight.is_alive(*image));
+        for (id, image) in sight.images.iter().filter(|(_, image)| image.doing.threads > 0) {
+            let is_due = id.wrapping_add(self.snapshots).is_multiple_of(TITLES);
+            if is_due || !self.first_arguments.contains_key(id) {
+                self.first_arguments.insert(*id, title::first_argument(image.doing.pid));
+            }
+        }
+        for (id, first) in &self.first_arguments {
+            let Some(program) = sight.program(*id) else { continue };
+            let title = program.known().title_by(first);
+            if !title.is_empty() {
+                sight.titles.insert(*id, title);
+            }
+        }
     }
 
     /// The images that this snapshot has for the last time: those whose rows the one before had to
@@ -284,7 +312,8 @@ impl NameCache {
             let inside = most.and_then(|(call, _)| self.calls.get(call));
             let ledger = Some(image.ledger.clone());
             let inside = inside.map(|call| call.name.clone());
-            ProcessCounts { exec: sight.exec(*id), ledger, inside, ..image.doing.clone() }
+            let (exec, title) = (sight.exec(*id), sight.title(*id));
+            ProcessCounts { exec, title, ledger, inside, ..image.doing.clone() }
         });
         named.collect()
     }
@@ -301,6 +330,7 @@ impl NameCache {
                 pid: image.doing.pid,
                 exec: of_program(|program| &program.exec).unwrap_or_else(|| "?".to_owned()),
                 called: of_program(|program| &program.called).unwrap_or_default(),
+                title: sight.title(id),
                 threads: image.doing.threads,
                 ledger: Some(image.ledger.clone()),
                 calls: self.calls(calls),
@@ -377,6 +407,8 @@ impl NameCache {
 struct SnapshotSums<'a> {
     books: &'a Books,
     images: HashMap<u32, ImageName>,
+    /// Of those that are alive and have one.
+    titles: HashMap<u32, String>,
     calls: HashMap<u16, CallSum>,
     /// The same by image, of those that may have changed.
     by_image: HashMap<u32, HashMap<u16, CallSum>>,
@@ -410,10 +442,12 @@ impl<'a> SnapshotSums<'a> {
             RowAction::Kept
         });
         images.retain(|_, image| image.doing.pid != own);
+        let titles = HashMap::new();
         let (calls, by_image) = (HashMap::new(), HashMap::new());
         let (files, uses) = (HashMap::new(), HashMap::new());
         let (connections, rings) = (ConnectionSums::default(), RingBook::default());
-        Self { books, images, calls, by_image, chosen: None, files, uses, connections, rings }
+        let chosen = None;
+        Self { books, images, titles, calls, by_image, chosen, files, uses, connections, rings }
     }
 
     fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {
@@ -529,6 +563,11 @@ impl<'a> SnapshotSums<'a> {
             false => program.called.clone(),
         };
         self.program(image).map_or_else(|| String::from("?"), name)
+    }
+
+    /// The title that it has set, if it has.
+    fn title(&self, image: u32) -> String {
+        self.titles.get(&image).cloned().unwrap_or_else(|| self.books.title(image))
     }
 }
 

@@ -15,4 +15,8 @@ struct subject {
 	u64 length;
 	char text[SUBJECT_MASK + 1 + NAME_LEN];
 	char part[NAME_LEN];
+	/* Of a first argument (title.bpf.h). */
+	u64 component;	/* where the last component of it as a path begins */
+	u64 first_word; /* the same of its first word */
+	u64 has_blank;
 };

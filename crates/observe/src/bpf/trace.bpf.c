@@ -103,6 +103,7 @@ ROWS(carries, struct call_key, struct error_count);
 ROWS(asked, struct call_key, struct error_count);
 ROWS(images, u32, struct image);
 ROWS(programs, u32, struct program);
+ROWS(titles, u32, struct title);
 ROWS(attached, u32, struct attached); /* by image, until it is named */
 ROWS(files, struct file_key, struct file_stats);
 ROWS(file_names, struct file_key, struct file_name);

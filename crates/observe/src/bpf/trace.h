@@ -27,7 +27,8 @@
 #define ARGV_LEN    1024
 #define PATH_LEN    1024
 #define COMM_LEN    16
-#define CPU_WORDS   16 /* of 64 CPUs */
+#define TITLE_LEN   256 /* of a first argument, with its NUL */
+#define CPU_WORDS   16	/* of 64 CPUs */
 /* Of a path that a call is given: what is beyond is cut off. */
 #define PATH_TEXT 384
 
@@ -241,6 +242,11 @@ struct program {
 	char exec[EXEC_LEN];   /* the path executed */
 	char binary[EXEC_LEN]; /* the name of the file that is run */
 	char argv[ARGV_LEN];
+};
+
+/* The first argument of a process that ends, which may be a title. */
+struct title {
+	char text[TITLE_LEN];
 };
 
 struct file_key {

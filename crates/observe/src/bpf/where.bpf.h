@@ -99,6 +99,7 @@ static __always_inline struct filter *filter_of(struct task_struct *task)
 }
 
 #include "where_names.bpf.h"
+#include "title.bpf.h"
 
 /* At the entry: the descriptor may be another file's, or none's, when the call returns. */
 static __always_inline void note_facts(struct thread *t, struct task_struct *task,
@@ -330,6 +331,10 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 	if (where.uses & USES_CGROUP) {
 		note_cgroups(f);
 		bits |= f->cgroup_bits;
+	}
+	if (where.uses & USES_TITLE) {
+		note_title(f);
+		bits |= f->title_bits;
 	}
 	f->facts.word[FACT_MATCHES] = bits;
 	outcome = condition(&f->facts);

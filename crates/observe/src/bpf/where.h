@@ -49,6 +49,7 @@ enum key_kind {
 	KEY_THREADNAME,
 	KEY_CGROUP,
 	KEY_PEER,
+	KEY_TITLE,
 };
 
 /* Bits of `uses`. */
@@ -59,11 +60,13 @@ enum key_kind {
 #define USES_THREADNAME 16
 #define USES_CGROUP	32
 #define USES_PEER	64
+#define USES_TITLE	128
 /* Bits of `keeps`: the texts are keys. */
 #define KEEPS_PATH	 1
 #define KEEPS_THREADNAME 2
 #define KEEPS_CGROUP	 4
 #define KEEPS_PEER	 8
+#define KEEPS_TITLE	 16
 
 struct where_knobs {
 	__u8 uses;
@@ -83,6 +86,7 @@ struct where_knobs {
 	__u64 of_no_path; /* that an empty one matches */
 	__u64 of_peer;
 	__u64 of_no_peer;
+	__u64 of_title;
 	__u64 open[2][8];	  /* a bit a call of which not everything is known by its number */
 	__u64 doubtful[2][8];	  /* of these, those for which the condition may hold or not */
 	__u64 moves[2][8];	  /* a bit a call that returns bytes */

@@ -127,6 +127,10 @@ impl Session {
             }
             false => Vec::new(),
         };
+        let title = match uses(fact::TITLE) {
+            true => procfs::title(self.tracees.get(tid).map_or(tid, |tracee| tracee.process)),
+            false => String::new(),
+        };
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let bytes = value.ok().filter(|_| syscalls::returns_bytes(&name)).map(|_| moved);
         let facts = CallFacts {
@@ -141,6 +145,7 @@ impl Session {
             threadname,
             cgroups,
             peer,
+            title,
         };
         match self.filter.holds(entered.call, &facts) {
             Outcome::True => {

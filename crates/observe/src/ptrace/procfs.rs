@@ -7,17 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
-use iotomy_host::{file_systems, kernel_text};
+use iotomy_host::{file_systems, kernel_text, title};
 use iotomy_record::{FileKind, FileUse, Process, lossless};
 use iotomy_sys::syscalls::{self, PathArgument};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use crate::attach::{Names, file_names, names};
+use crate::attach::{Names, file_names, names, own_names};
 use crate::cache;
 use crate::naming::{basename, called, join};
 use crate::tally::{FileRef, Usage};
+use crate::title::title_of;
 
 /// The kernel's unit of times in `/proc/*/stat`: 1/100 s for every program on x86-64.
 const TICK_NS: u64 = 10_000_000;
@@ -51,7 +52,7 @@ pub(super) fn process(pid: u32) -> Process {
 }
 
 fn named(pid: u32, names: Names) -> Process {
-    let Names { exec, called, binary, argv } = names;
+    let Names { exec, called, binary, argv, title } = names;
     Process {
         pid,
         ppid: family(pid).map_or(0, |family| family.parent),
@@ -59,9 +60,15 @@ fn named(pid: u32, names: Names) -> Process {
         called,
         binary,
         argv,
+        title,
         threads: 1,
         ..Process::default()
     }
+}
+
+/// The title that a process has set by now; empty where it has set none.
+pub(super) fn title(pid: u32) -> String {
+    title_of(&title::first_argument(pid), &own_names(pid))
 }
 
 /// Whether there is such a task, ended or not, that has not been waited for.
@@ -157,7 +164,8 @@ pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
 /// The executed path names it: for a script it is the script, and for a link (`sh`) the link, as in
 /// the kernel's names of processes. Paths that name no program (`/proc/self/exe`) are resolved.
 pub(super) fn executed(pid: u32, path: Option<&str>) -> Process {
-    let found = named(pid, file_names(pid));
+    // Its arguments are those that it was given.
+    let found = Process { title: String::new(), ..named(pid, file_names(pid)) };
     let file = found.exec.clone();
     let leads_on = |path: &&str| !path.starts_with("/proc/") && !path.starts_with("/dev/fd/");
     let name = path.filter(leads_on).map(basename).filter(|name| !name.is_empty());

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use iotomy_host::title;
 use iotomy_record::{Call, Process, Running, Snapshot};
 use iotomy_sys::ptrace::Stop;
 use iotomy_sys::syscalls;
@@ -218,14 +219,14 @@ impl Tracees {
             .unwrap_or(procfs::Family { process: tid, parent: maker.unwrap_or(0) });
         if family.process == tid {
             let maker = maker.unwrap_or(family.parent);
-            let Process { exec, called, binary, argv, .. } =
+            let Process { exec, called, binary, argv, title, .. } =
                 match self.processes.get(&maker).copied().flatten() {
                     Some(image) => tally.process(image).clone(),
                     None => procfs::process(tid),
                 };
             let ppid = family.parent;
             let (pid, threads) = (tid, 1);
-            let names = Process { exec, called, binary, argv, ..Process::default() };
+            let names = Process { exec, called, binary, argv, title, ..Process::default() };
             let process = Process { pid, ppid, threads, ..names };
             self.processes.insert(tid, Some(tally.begin_forked(process)));
         } else if let Some(Some(image)) = self.processes.get(&family.process) {
@@ -326,6 +327,7 @@ impl Tracees {
                 tally.used(image, used);
             }
             tally.resident(image, procfs::peak_resident_bytes(tracee.process));
+            tally.titled(image, &title::first_argument(tracee.process));
             if tally.has_threads() {
                 let name = procfs::name(tracee.process, tid);
                 let thread = tracee.leave(tid, name, used.unwrap_or_default(), now);

@@ -1,9 +1,11 @@
 //! The program images of a [`Trace`](crate::Trace).
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::absent::{is_alone, is_false};
-use crate::statistics;
+use crate::{statistics, without_numbers};
 
 statistics! {
     /// One program image of one process. Times and counts are those of the image, not of the whole
@@ -25,6 +27,10 @@ statistics! {
         /// it equals `exec`, or is unknown.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pub binary: String,
+        /// The title that the process has set in place of its first argument, as it was last seen; in an entry of
+        /// several images without its numbers. Empty where it has set none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub title: String,
         /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
         #[serde(default, skip_serializing_if = "is_alone")]
         pub image: u32,
@@ -74,8 +80,21 @@ impl Process {
         self.instances.max(1)
     }
 
-    /// The name that users know it by.
-    pub fn name(&self) -> &str {
+    /// The name that users know its program by.
+    pub fn program(&self) -> &str {
         if self.called.is_empty() { &self.exec } else { &self.called }
+    }
+
+    /// The name that users know it by: its title, if it has set one, or else its program's.
+    pub fn name(&self) -> &str {
+        if self.title.is_empty() { self.program() } else { &self.title }
+    }
+
+    /// The same without the numbers of a title: what other processes of its kind are called, too.
+    pub fn common_name(&self) -> Cow<'_, str> {
+        match self.title.is_empty() {
+            true => Cow::Borrowed(self.name()),
+            false => Cow::Owned(without_numbers(&self.title)),
+        }
     }
 }

@@ -357,7 +357,7 @@ impl<'a> SnapshotDelta<'a> {
         let row = |one: &ProcessCounts| {
             let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
             let subject = Subject::Process(one.pid, one.exec.clone());
-            let mut row = Row::new(subject, label(page, &one.exec, one.pid));
+            let mut row = Row::new(subject, label(page, one.name(), one.pid));
             let now = one.ledger.as_ref().unwrap_or(&nothing);
             let then = old.ledger.as_ref().unwrap_or(&nothing);
             row.cell(one.threads.into(), count);

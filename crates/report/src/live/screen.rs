@@ -400,11 +400,7 @@ impl Screen {
         let mut subjects = self.rows(&Page::new(&style)).into_iter().map(|row| row.subject);
         let (opened, tab) = match subjects.nth(self.selected) {
             Some(Subject::Process(pid, exec)) => {
-                let name = |one: &ImageCounts| match one.called.is_empty() {
-                    true => one.exec == exec,
-                    false => one.called == exec,
-                };
-                let is_it = |one: &&ImageCounts| one.pid == pid && name(one);
+                let is_it = |one: &&ImageCounts| one.pid == pid && one.program() == exec;
                 let Some(image) = self.now.images.iter().rfind(is_it).map(|one| one.id) else {
                     self.notice = Some(format!("process {pid} has no counts of its own yet"));
                     return;

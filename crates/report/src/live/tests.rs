@@ -92,6 +92,7 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
         processes: vec![ProcessCounts {
             pid: 27050,
             exec: "dd".into(),
+            title: String::new(),
             threads: 3,
             calls: 2004 * n,
             errors: n,

@@ -50,7 +50,7 @@ pub(super) fn help_by() -> String {
     format!(
         "Count calls and ring operations by the values of up to four variables as well, as in call,path\n\nA row for each \
          combination of values: calls, errors, bytes and time. Bytes and durations are grouped by \
-         powers of two; a call of several groups (%io, %net) is in the rows of each.\n\nVariables: {}; \
+         powers of two, titles without their numbers; a call of several groups (%io, %net) is in the rows of each.\n\nVariables: {}; \
          --where explains them.",
         names.join(", ")
     )

@@ -45,7 +45,7 @@ pub(in crate::bpf) struct Knobs {
 }
 
 /// Tables whose size the user may set.
-const TABLES: [&str; 34] = [
+const TABLES: [&str; 35] = [
     "calls",
     "frequent",
     "waits",
@@ -54,6 +54,7 @@ const TABLES: [&str; 34] = [
     "asked",
     "images",
     "programs",
+    "titles",
     "attached_images",
     "attached",
     "files",

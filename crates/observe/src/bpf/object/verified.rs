@@ -154,7 +154,7 @@ fn knobs(details: bool, filter: crate::Filter) -> Result<Knobs, String> {
 fn the_verifier_passes_the_programs_in_few_steps() {
     let none = crate::Filter::default;
     let all = "call == \"read\" || path == \"/a*\" && image == \"b\" || threadname == \"c\" \
-               && cgroup == \"/d\" || peer == \"tcp *\" || fd / bytes == errno % duration || pid == thread";
+               && cgroup == \"/d\" || peer == \"tcp *\" || title == \"e: *\" || fd / bytes == errno % duration || pid == thread";
     let all = || crate::Filter::new(all).unwrap();
     let ends =
         all().until("call == \"read\" || path == \"/a*\" && sum(bytes) / count() > 7").unwrap();

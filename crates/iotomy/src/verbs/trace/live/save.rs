@@ -101,8 +101,7 @@ fn files_by_process(files: Vec<FileUse>, counts: &Snapshot) -> Vec<FileUse> {
     // By the name that records have.
     let mut names: HashMap<(u32, &str), &str> = HashMap::new();
     for image in &counts.images {
-        let name = if image.called.is_empty() { &image.exec } else { &image.called };
-        names.insert((image.pid, name), &image.exec);
+        names.insert((image.pid, image.program()), &image.exec);
     }
     let mut rows = Vec::new();
     for mut file in files {
