@@ -76,6 +76,8 @@ const ASKED: &[CompletionCase<'_>] = &[
     ("iotomy lab run copy --", &["--quick", "--resume"], &["--mover"]),
     ("iotomy limits --only ", &["syscall", "memory-copy"], &[]),
     ("iotomy limits --only syscall,mem", &["syscall,memory-copy"], &[]),
+    ("iotomy trace --by ", &["title", "threadname", "peer"], &["first.json"]),
+    ("iotomy trace --by call,titl", &["call,title"], &[]),
     ("iotomy copy --mover ", &["sendfile", "splice"], &[]),
     ("iotomy copy --sparse ", &["auto", "never", "always"], &["first.json"]),
     ("iotomy copy --mover splice f", &["first.json", "folder.txt"], &["--mover"]),

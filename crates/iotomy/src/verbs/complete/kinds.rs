@@ -9,7 +9,7 @@ use iotomy_history::{Filter, Store, store_file};
 use iotomy_host::Cgroups;
 use iotomy_lab::{EXPERIMENTS, Experiment};
 use iotomy_limits::declarations;
-use iotomy_observe::ring_operations;
+use iotomy_observe::{VARIABLES, ring_operations};
 use iotomy_record::KeptRun;
 use iotomy_record::calls::RING_PREFIX;
 use iotomy_sys::errno;
@@ -52,6 +52,8 @@ pub(super) enum Kind {
     /// A running systemd unit.
     Unit,
     User,
+    /// A variable of conditions.
+    Variable,
 }
 
 /// The kinds by verb and argument; without a verb, of every verb that has the argument.
@@ -63,6 +65,7 @@ pub(super) const KINDS: &[(&str, &str, Kind)] = &[
     ("", "unit", Kind::Unit),
     ("", "save", Kind::Name),
     ("", "user", Kind::User),
+    ("trace", "by", Kind::Variable),
     ("trace", "calls", Kind::Calls),
     ("race", "against", Kind::Run),
     ("race", "cleanup", Kind::CommandLine),
@@ -181,6 +184,11 @@ impl Kind {
             }
             Self::Unit => (Add::Nothing, 0, plain(Cgroups::of_this_machine().units())),
             Self::User => (Add::Users, 0, Vec::new()),
+            Self::Variable => {
+                let each =
+                    VARIABLES.iter().map(|one| Candidate(one.name.into(), one.summary.into()));
+                (Add::Nothing, 0, each.collect())
+            }
         }
     }
 }
