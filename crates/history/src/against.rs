@@ -14,10 +14,9 @@ use iotomy_stats::sessions::{Session, SessionVerdict, apart};
 
 pub use self::earlier::{Candidate, Earlier};
 use crate::HistoryError;
-use crate::measures::{details, measures};
+use crate::measures::measures;
 
-/// Holds `now`, made by `version` of iotomy, against an earlier record of the same kind. With
-/// `in_detail`, traces are compared call by call.
+/// Holds `now`, made by `version` of iotomy, against an earlier record of the same kind.
 ///
 /// # Errors
 /// When they have no common measure.
@@ -25,7 +24,6 @@ pub fn against(
     earlier: &Earlier,
     now: RecordRef<'_>,
     version: &str,
-    in_detail: bool,
 ) -> Result<Against, HistoryError> {
     let then = earlier.record().as_ref();
     let unlike = |why: String| HistoryError::Unlike {
@@ -36,19 +34,11 @@ pub fn against(
     if then.schema() != now.schema() {
         return Err(unlike(format!("one is {} and the other {}", then.schema(), now.schema())));
     }
-    let all = |record| {
-        let mut found = measures(record);
-        found.extend(details(record).into_iter().filter(|_| in_detail));
-        found
-    };
-    let (mut old, mut new) = (all(then), all(now));
+    let (old, mut new) = (measures(then), measures(now));
     let mut differences = then.machine().differences(now.machine());
     differences.extend(differs("iotomy", &earlier.kept.version, version, false));
     differences.extend(conditions(then, now));
     differences.extend(matched(&old, &mut new));
-    if in_detail && !details(now).is_empty() {
-        complete(&mut old, &mut new);
-    }
     let has_verdict = !differences.iter().any(|difference| difference.matters);
     let mut changes: Vec<Change> = Vec::new();
     let mut compared: Vec<&Measure> = Vec::new();
@@ -59,12 +49,6 @@ pub fn against(
             compared.push(then);
         }
     }
-    let first = changes.iter().filter(|one| is_indexed(then, one)).count();
-    // Of calls, those that make the most difference come first, and times before counts.
-    let apart = |one: &Change| (one.now - one.then).abs();
-    changes[first..].sort_by(|a, b| {
-        (a.unit.is_empty()).cmp(&b.unit.is_empty()).then(apart(b).total_cmp(&apart(a)))
-    });
     if changes.is_empty() {
         return Err(unlike("they have no common measure".to_owned()));
     }
@@ -74,21 +58,6 @@ pub fn against(
 
 fn same(one: &Measure, other: &Measure) -> bool {
     one.subject == other.subject && one.name == other.name && one.unit == other.unit
-}
-
-/// A call that only one of two traces has was made no time in the other.
-fn complete(old: &mut Vec<Measure>, new: &mut Vec<Measure>) {
-    let lacking = |of: &[Measure], there: &[Measure]| -> Vec<Measure> {
-        let missing = there.iter().filter(|one| !of.iter().any(|other| same(one, other)));
-        missing.map(|one| Measure { value: 0.0, ..one.clone() }).collect()
-    };
-    old.extend(lacking(old, new));
-    new.extend(lacking(new, old));
-}
-
-/// Whether it is one of the measures that come before the details.
-fn is_indexed(record: RecordRef<'_>, change: &Change) -> bool {
-    measures(record).iter().any(|one| one.name == change.measure)
 }
 
 fn subjects(measures: &[Measure]) -> Vec<String> {

@@ -1,7 +1,5 @@
 //! The index of a record: its subject and its measures. Their texts are [labels](crate::label).
 
-use std::collections::HashMap;
-
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Contender, CopyRun, DRow, DRun, Limits, Measure, Race, Sweep, Trace};
 
@@ -73,34 +71,6 @@ fn found(record: RecordRef<'_>, samples: Samples) -> Vec<Measure> {
     // A record may contain anything; an index of values other than numbers finds nothing.
     found.retain(|measure| measure.value.is_finite());
     found
-}
-
-/// Further measures that two records are compared by: the calls of traces, including those of an
-/// anatomy.
-pub(crate) fn details(record: RecordRef<'_>) -> Vec<Measure> {
-    let trace = match record {
-        RecordRef::Trace(trace) => trace,
-        RecordRef::Anatomy(anatomy) => &anatomy.trace,
-        _ => return Vec::new(),
-    };
-    let mut calls: Vec<(&str, u128, u128)> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for row in &trace.calls {
-        let (count, ns) = (u128::from(row.calls), u128::from(row.wall_ns));
-        let at = *places.entry(&row.syscall).or_insert(calls.len());
-        match calls.get_mut(at) {
-            Some(known) => (known.1, known.2) = (known.1 + count, known.2 + ns),
-            None => calls.push((&row.syscall, count, ns)),
-        }
-    }
-    let subject = of_trace(trace);
-    let one = |name: String, unit: &str, value: u128| single(&subject, &name, unit, value as f64);
-    calls
-        .into_iter()
-        .flat_map(|(name, count, ns)| {
-            [one(format!("{name} calls"), "", count), one(format!("{name} time"), "ns", ns)]
-        })
-        .collect()
 }
 
 fn single(subject: &str, name: &str, unit: &str, value: f64) -> Measure {

@@ -43,7 +43,7 @@ fn compared(store: &Store, race: &Race) -> Result<Against, HistoryError> {
         is_unjudged: false,
     };
     let earlier = Earlier::load(store, &Pick::from_text("main"), &candidate)?;
-    against(&earlier, RecordRef::Race(race), "1", false)
+    against(&earlier, RecordRef::Race(race), "1")
 }
 
 #[test]

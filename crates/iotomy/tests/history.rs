@@ -272,7 +272,7 @@ fn sessions_that_are_kept_tell_how_far_a_figure_may_be_off() {
 }
 
 #[test]
-fn traces_are_compared_call_by_call() {
+fn traces_are_compared_as_by_diff() {
     let history = History::new();
     for count in ["3", "5"] {
         let mut words = vec!["trace", "-q", "--save", "--"];
@@ -282,21 +282,44 @@ fn traces_are_compared_call_by_call() {
         assert!(traced.status.success(), "{traced:?}");
     }
     let text = history.says(&["history", "diff", "1", "2"]);
-    let row = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
-    let words: Vec<&str> = row("write calls").split_whitespace().collect();
-    assert_eq!(words[..5], ["write", "calls", "3", "5", "1.67"], "{text}");
-    assert!(text.contains("the same"), "{text}");
-    assert!(text.contains("differs too  command: dd"), "{text}");
-    // A call that only one of them makes is a difference, too.
-    let words =
-        ["trace", "-q", "--save", "--", "dd", "if=/dev/zero", "of=f", "count=5", "conv=fsync"];
-    assert!(history.run(&words).status.success());
-    for (runs, counts) in [(["2", "3"], ["0", "1"]), (["3", "2"], ["1", "0"])] {
-        let text = history.says(&["history", "diff", runs[0], runs[1]]);
-        let row = text.lines().find(|line| line.trim_start().starts_with("fsync calls")).unwrap();
-        let words: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(words[2..4], counts, "{text}");
+    assert!(text.contains("write") && text.contains("dd"), "{text}");
+    assert_eq!(history.says(&["diff", "1", "2"]), text);
+    assert_eq!(history.says(&["history", "diff", "1", "last"]), text);
+    // Of two kinds, nothing is compared.
+    assert!(
+        history
+            .run(&RUNS[1].iter().chain(&["--save=timed"]).copied().collect::<Vec<_>>())
+            .status
+            .success()
+    );
+    let other = history.refuses(&["history", "diff", "timed", "2"]);
+    assert!(other.contains("iotomy.race/1"), "{other}");
+}
+
+#[test]
+fn a_run_is_never_among_the_earlier_ones_of_its_name() {
+    let history = History::new();
+    let keep = |name: &str| {
+        let save = format!("--save={name}");
+        assert!(history.run(&["trace", "-q", &save, "--", "true"]).status.success());
+    };
+    keep("same");
+    for (earlier, later) in [("same", "same"), ("same", "1")] {
+        let itself = history.refuses(&["history", "diff", earlier, later]);
+        assert!(itself.contains("cannot compare a run with itself: \"same\""), "{itself}");
+        let itself = history.refuses(&["history", "compare", "--baseline", earlier, later]);
+        assert!(itself.contains("cannot compare a run with itself: \"same\""), "{itself}");
     }
+    keep("same");
+    keep("same");
+    let of_names = |words: &[&str]| history.says(&[&["history", "diff"], words].concat());
+    let of_runs = |words: &[&str]| history.says(&[&["diff"], words].concat());
+    assert_eq!(of_names(&["same", "same"]), of_runs(&["1", "2", "--", "3"]));
+    assert_eq!(of_names(&["same", "2"]), of_runs(&["1", "3", "--", "2"]));
+    assert_eq!(of_names(&["2", "same"]), of_runs(&["2", "3"]));
+    // Nor is it one of the sessions that it is judged by: two at most, as runs of one second are one session.
+    let judged = history.says(&["history", "compare", "--baseline", "same", "same"]);
+    assert!(judged.contains("against same") && !judged.contains("3 sessions"), "{judged}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{KeptRun, Machine, Measure};
 
-use super::{conditions, details, measures, same, subjects};
+use super::{conditions, measures, same, subjects};
 use crate::label::label;
 use crate::packed::hardware;
 use crate::{HistoryError, Pick, Store};
@@ -61,9 +61,7 @@ struct Session {
 
 impl Session {
     fn from_record(id: u64, record: RecordRef<'_>) -> Self {
-        let mut measures = measures(record);
-        measures.extend(details(record));
-        Self { id, measures }
+        Self { id, measures: measures(record) }
     }
 }
 

@@ -75,7 +75,7 @@ fn earlier(races: &[Race]) -> Earlier {
 }
 
 fn wall(baseline: &[Race], now: &Race) -> Change {
-    let found = against(&earlier(baseline), RecordRef::Race(now), "1", false).unwrap();
+    let found = against(&earlier(baseline), RecordRef::Race(now), "1").unwrap();
     found.changes.into_iter().find(|change| change.measure == "wall").unwrap()
 }
 
@@ -127,8 +127,7 @@ fn where_the_machine_differs_there_is_a_ratio_and_no_verdict() {
     let (then, mut now) = (race(&[10_000_000; 20]), race(&[20_000_000; 20]));
     assert_eq!(wall(std::slice::from_ref(&then), &now).verdict, Some(RaceVerdict::Slower));
     now.machine.kernel = "Linux 6.18".into();
-    let found =
-        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "2", false).unwrap();
+    let found = against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "2").unwrap();
     let told: Vec<_> = found.differences.iter().map(|d| (d.what.as_str(), d.matters)).collect();
     assert_eq!(told, [("kernel", true), ("iotomy", false)]);
     assert_eq!(found.changes[0].verdict, Some(RaceVerdict::Undecided));
@@ -157,20 +156,16 @@ fn one_command_each_is_compared_whatever_they_are_called_and_of_several_the_same
     let then = race(&[10_000_000; 20]);
     let mut now = race(&[20_000_000; 20]);
     now.contenders[0].command = "work --more".into();
-    let found =
-        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "1", false).unwrap();
+    let found = against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "1").unwrap();
     assert_eq!((found.changes.len(), found.differences.len()), (2, 1));
     assert!(!found.differences[0].matters && found.differences[0].now == "work --more");
     let mut two = now.clone();
     two.contenders.push(then.contenders[0].clone());
-    let found =
-        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1", false).unwrap();
+    let found = against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1").unwrap();
     assert_eq!(found.changes[0].subject, "work");
     assert_eq!(found.differences[0].now, "work --more");
     two.contenders.remove(1);
     two.contenders.push(two.contenders[0].clone());
     two.contenders[1].command = "other".into();
-    assert!(
-        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1", false).is_err()
-    );
+    assert!(against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1").is_err());
 }

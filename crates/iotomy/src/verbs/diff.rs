@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use iotomy_diff::Source;
 use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
-use iotomy_record::store::{self, Record};
-use iotomy_record::{Diff, SortKey, lossless, printable};
+use iotomy_record::store;
+use iotomy_record::{Diff, KeptRun, SortKey, lossless, printable};
 use iotomy_report::DiffView;
 
 use super::outputs;
@@ -208,13 +208,18 @@ fn source(word: &OsStr) -> Result<Vec<Source>> {
 fn of_history(word: &str) -> Result<Vec<Source>> {
     let path = store_file().ok_or(HistoryError::NoPlace)?;
     let history = Store::open(&path)?.ok_or(HistoryError::Nothing { path })?;
-    let source = |id: u64, record: Record| Source { name: format!("run {id}"), record };
     let pick = Pick::from_text(word);
     let newest = history.find(&pick)?;
-    let record = history.record(newest.id)?;
-    let Pick::Name(name) = pick else { return Ok(vec![source(newest.id, record)]) };
+    let Pick::Name(name) = pick else { return sources_of_history(&history, vec![newest]) };
     // As a baseline: the runs of one name that are of the kind of the newest.
     let filter = Filter { name: Some(name), kind: Some(newest.kind), ..Filter::default() };
-    let runs = history.list(&filter)?;
-    runs.into_iter().map(|run| Ok(source(run.id, history.record(run.id)?))).collect()
+    sources_of_history(&history, history.list(&filter)?)
+}
+
+/// The records of kept runs.
+pub(super) fn sources_of_history(history: &Store, runs: Vec<KeptRun>) -> Result<Vec<Source>> {
+    let source = |run: KeptRun| {
+        Ok(Source { name: format!("run {}", run.id), record: history.record(run.id)? })
+    };
+    runs.into_iter().map(source).collect()
 }

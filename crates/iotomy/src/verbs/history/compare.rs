@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use iotomy_history::{Candidate, Earlier, Pick, Store, against};
+use iotomy_history::{Candidate, Earlier, Filter, HistoryError, Pick, Store, against};
 use iotomy_record::{Against, KeptRun, RaceVerdict};
+use iotomy_report::DiffView;
 
 use super::{opened, pick, print};
 use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::OutputStyle;
+use crate::verbs::diff::sources_of_history as sources;
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
@@ -16,15 +18,16 @@ const CHECK_FAILED: u8 = 1;
 pub(super) const DIFF: Manual = Manual {
     examples: &[("iotomy history diff 3 last", "Compare two runs:")],
     status: &[DONE, FAILED],
-    see_also: &["iotomy-history-compare(1)"],
+    see_also: &["iotomy-history-compare(1)", "iotomy-diff(1)"],
 };
 
 /// Compare two runs: their conditions and their measurements
 ///
-/// Compares every call of two traces.
+/// Traces and anatomies are compared as by `iotomy diff`: if A is a name, with all its runs but B, so that differences
+/// are compared with the noise among these.
 #[derive(Debug, clap::Args)]
 pub(super) struct DiffArgs {
-    /// The earlier run: its number, its name, or `last`
+    /// The earlier run: its number, its name, or `last`; for a name, all its runs but B
     #[arg(value_name = "A", value_parser = pick)]
     earlier: Pick,
 
@@ -39,8 +42,32 @@ pub(super) struct DiffArgs {
 pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode> {
     let store = opened()?;
     let later = store.find(&args.later)?;
-    let found = held(&store, &args.earlier, &later, true)?;
-    print(&iotomy_report::against(&found, &args.looks.on(&std::io::stdout())))
+    let style = args.looks.on(&std::io::stdout());
+    if !ROW_BY_ROW.contains(&&*later.kind) {
+        // Two runs of any machines may be viewed; only a baseline judges.
+        return print(&iotomy_report::against(&held(&store, &args.earlier, &later, true)?, &style));
+    }
+    let earlier = earlier(&store, &args.earlier, &later)?;
+    let found = iotomy_diff::diff(&sources(&store, earlier)?, &sources(&store, vec![later])?)?;
+    print(&iotomy_report::diff(&found, DiffView::default(), &style))
+}
+
+/// The kinds of runs whose tables are compared row by row.
+const ROW_BY_ROW: [&str; 2] = ["trace", "anatomy"];
+
+/// The runs that `later` is compared with: of a name all of its kind, if there are any, but never itself.
+fn earlier(store: &Store, pick: &Pick, later: &KeptRun) -> Result<Vec<KeptRun>> {
+    let newest = store.find(pick)?;
+    let Pick::Name(name) = pick else { return Ok(vec![newest]) };
+    let mut runs = store.list(&Filter { name: Some(name.clone()), ..Filter::default() })?;
+    runs.retain(|run| run.id != later.id);
+    if runs.is_empty() {
+        return Err(HistoryError::Itself { asked: pick.to_string() }.into());
+    }
+    if runs.iter().any(|run| run.kind == later.kind) {
+        runs.retain(|run| run.kind == later.kind);
+    }
+    Ok(runs)
 }
 
 pub(super) const COMPARE: Manual = Manual {
@@ -132,13 +159,9 @@ pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
     Ok(if is_slower { ExitCode::from(CHECK_FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn held(store: &Store, earlier: &Pick, later: &KeptRun, in_detail: bool) -> Result<Against> {
+fn held(store: &Store, earlier: &Pick, later: &KeptRun, is_unjudged: bool) -> Result<Against> {
     let record = store.record(later.id)?;
-    let candidate = Candidate {
-        // Two runs of any machines may be viewed; only a baseline judges.
-        is_unjudged: in_detail,
-        ..Candidate::kept(later, record.as_ref())
-    };
+    let candidate = Candidate { is_unjudged, ..Candidate::kept(later, record.as_ref()) };
     let earlier = Earlier::load(store, earlier, &candidate)?;
-    Ok(against(&earlier, record.as_ref(), &later.version, in_detail)?)
+    Ok(against(&earlier, record.as_ref(), &later.version)?)
 }

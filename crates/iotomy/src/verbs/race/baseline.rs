@@ -37,6 +37,6 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
 
 /// The comparison with an earlier race; its failure costs nothing else.
 pub(super) fn held(baseline: &Earlier, record: &Race) -> Option<Against> {
-    let found = against(baseline, RecordRef::Race(record), VERSION, false);
+    let found = against(baseline, RecordRef::Race(record), VERSION);
     found.map_err(|error| print_error(&anyhow::Error::new(error))).ok()
 }
