@@ -76,7 +76,7 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "LRU hashes",
         parts: &[Map(9)],
-        used_by: "trace --peers, --where peer",
+        used_by: "trace --peers, --requests, --where peer",
         without: "a plain hash takes its place",
         lost: "when connections were made, once thousands wait to be accepted",
     },
