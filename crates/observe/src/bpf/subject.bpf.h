@@ -218,6 +218,22 @@ static __always_inline u64 hash_on(u64 hash, u64 word)
 	return hash ^ hash >> 32;
 }
 
+/* The hash of some whole words more of the text, from a byte on. */
+__noinline u64 hash_words(const struct subject *s, u64 hash, u64 from)
+{
+	u64 at;
+
+	if (!s)
+		return 0;
+	for (u32 i = 0; i < CHUNK; i++) {
+		at = from + i * 8;
+		if (at + 8 > s->length)
+			break;
+		hash = hash_on(hash, *(u64 *)&s->text[(s->start + at) & SUBJECT_MASK]);
+	}
+	return hash;
+}
+
 /*
  * Not 0, but for an empty text. The last bytes come behind the loop: in it, the verifier would go
  * on from each turn in which they might have come.
@@ -228,11 +244,10 @@ __noinline u64 text_hash(const struct subject *s)
 
 	if (!s || !s->length)
 		return 0;
-	for (u32 i = 0; i < SUBJECT_MOST / 8; i++) {
-		if (i * 8 + 8 > s->length)
+	for (u32 i = 0; i < SUBJECT_MOST; i += CHUNK * 8) {
+		if (i + 8 > s->length)
 			break;
-		at = (s->start + i * 8) & SUBJECT_MASK;
-		hash = hash_on(hash, *(u64 *)&s->text[at]);
+		hash = hash_words(s, hash, i);
 	}
 	rest = s->length & 7;
 	at = (s->start + s->length - rest) & SUBJECT_MASK;

@@ -54,7 +54,7 @@ fn a_thread_that_is_blocked_is_told_with_its_call() {
     says(&record, "1 of 1 thread was blocked in epoll_wait all the time");
     record.processes[0].threads = 3;
     record.calls.push(Call { in_flight: 2, syscall: "futex".into(), ..record.calls[0].clone() });
-    says(&record, "2 of 3 threads were in futex when the watch ended");
+    says(&record, "2 of 3 threads were blocked in futex when the watch ended");
     record.calls[1].wall_ns = 2 * record.wall_ns;
     record.calls[1].blocked_ns = Some(2 * record.wall_ns);
     says(&record, "2 of 3 threads were blocked in futex all the time");
@@ -84,7 +84,7 @@ fn processes_that_made_no_call_and_those_that_are_not_there_are_told_apart() {
     record.ledger = records::attached().ledger;
     record.ledger.truncate(1);
     record.ledger[0].user_ns = 2_000_000_000;
-    says(&record, "the process made no calls, and ran for 2.00 s outside of them");
+    says(&record, "the process made no calls, and ran for 2 s outside of them");
     record.processes.clear();
     record.ledger.clear();
     says(&record, "there was no process to watch");
