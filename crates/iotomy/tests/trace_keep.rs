@@ -85,12 +85,15 @@ fn each_call_that_fulfils_it_has_a_record_and_the_newest_are_kept() {
             assert_eq!(own.table_bytes > 0, observer == "bpf", "{own:?}");
         }
         let fired: Vec<u64> = kept.iter().map(|record| record.ring.unwrap().fired).collect();
-        assert_eq!(fired[1], fired[0] + 1);
+        let said = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
+        // Where a disk or a CPU is busy, records are still being written when the next one is due.
+        let left_out = said.matches("iotomy: a record was left out").count() as u64;
+        assert!((1..=1 + left_out).contains(&(fired[1] - fired[0])), "{fired:?}: {said}");
         // The one at the end is of the watch, and has its own name.
         let end = load(&traced.json());
         let ring = end.ring.unwrap();
-        assert_eq!((ring.goes_on, ring.fired, end.ended_by), (false, fired[1], None));
-        let said = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!((ring.goes_on, end.ended_by), (false, None));
+        assert!((fired[1]..=fired[1] + left_out).contains(&ring.fired), "{fired:?}: {said}");
         for wanted in [
             "ms, fulfilled --until",
             "fulfilled it after",
@@ -101,7 +104,8 @@ fn each_call_that_fulfils_it_has_a_record_and_the_newest_are_kept() {
         ] {
             assert!(said.contains(wanted), "{wanted}: {said}");
         }
-        assert_eq!(said.matches("iotomy: wrote record-").count() as u64, ring.fired, "{said}");
+        let written = said.matches("iotomy: wrote record-").count() as u64;
+        assert_eq!(written + left_out, ring.fired, "{said}");
     });
 }
 
