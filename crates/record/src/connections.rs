@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::statistic::{Joins, Value};
 use crate::{Socket, statistic, statistics};
 
 /// How connections were made.
@@ -99,6 +100,14 @@ pub struct TcpFigures {
     pub acked_bytes: u64,
     /// Bytes that were received.
     pub received_bytes: u64,
+}
+
+impl Value for Option<TcpFigures> {
+    fn join(&mut self, other: &Self, _joins: Joins) {
+        if let Some(other) = other {
+            self.get_or_insert_default().merge(other);
+        }
+    }
 }
 
 impl Connection {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Joins;
 use crate::growth::more;
-use crate::{Histogram, TcpFigures, Times};
+use crate::{Histogram, Times};
 
 /// What may stand in a field.
 pub trait Value {
@@ -147,14 +147,6 @@ impl Value for BTreeMap<String, u64> {
             if count > 0 {
                 row.insert(name.clone(), count);
             }
-        }
-    }
-}
-
-impl Value for Option<TcpFigures> {
-    fn join(&mut self, other: &Self, _joins: Joins) {
-        if let Some(other) = other {
-            self.get_or_insert_default().merge(other);
         }
     }
 }
