@@ -266,7 +266,6 @@ mod tests {
         "race warmup",
         "report part",
         "show top",
-        "trace by",
         "trace duration",
         "trace interval",
         "trace keep",
