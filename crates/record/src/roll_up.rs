@@ -281,6 +281,15 @@ fn processes(all: Vec<Process>, firsts: &[usize]) -> Vec<Process> {
     sums.into_values().collect()
 }
 
+/// The fields that name a row's image.
+macro_rules! in_image {
+    () => {
+        fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+            (&mut self.pid, &mut self.exec, &mut self.image)
+        }
+    };
+}
+
 impl Row for Call {
     type Key = String;
 
@@ -288,9 +297,7 @@ impl Row for Call {
         self.syscall.clone()
     }
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     fn add(&mut self, one: Self) {
         self.merge(&one);
@@ -304,9 +311,7 @@ impl Row for FileUse {
         (self.kind, self.path.clone())
     }
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     /// The kind of the file and its allocated size are those of the first row. The dirty pages at
     /// the end are known for files that were written, and the first row may only have read.
@@ -323,27 +328,29 @@ impl Row for PathUse {
         (self.syscall.clone(), self.second, self.error.clone(), self.path.clone())
     }
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     fn add(&mut self, one: Self) {
         statistic::add(self, &one);
     }
 }
 
+/// What tells connections apart. Of a UNIX socket, the process at the other end may have had another name.
+type Ends = (Option<Role>, String, Option<String>, Option<String>, Option<u32>);
+
+fn ends(socket: &Socket) -> Ends {
+    let Socket { protocol, local, remote, peer_pid, role, .. } = socket.clone();
+    (role, protocol, local, remote, peer_pid)
+}
+
 impl Row for Connection {
-    /// Of a UNIX socket, the process at the other end may have had another name.
-    type Key = (Option<Role>, String, Option<String>, Option<String>, Option<u32>);
+    type Key = Ends;
 
-    fn key(&self) -> Self::Key {
-        let Socket { protocol, local, remote, peer_pid, role, .. } = self.ends.clone();
-        (role, protocol, local, remote, peer_pid)
+    fn key(&self) -> Ends {
+        ends(&self.ends)
     }
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     fn add(&mut self, one: Self) {
         self.merge(&one);
@@ -351,16 +358,13 @@ impl Row for Connection {
 }
 
 impl Row for Exchange {
-    type Key = <Connection as Row>::Key;
+    type Key = Ends;
 
-    fn key(&self) -> Self::Key {
-        let Socket { protocol, local, remote, peer_pid, role, .. } = self.ends.clone();
-        (role, protocol, local, remote, peer_pid)
+    fn key(&self) -> Ends {
+        ends(&self.ends)
     }
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     fn add(&mut self, one: Self) {
         self.merge(&one);
@@ -374,9 +378,7 @@ impl Row for RingOperation {
         self.op.clone()
     }
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     fn add(&mut self, one: Self) {
         self.merge(&one);
@@ -388,9 +390,7 @@ impl Row for LedgerRow {
 
     fn key(&self) {}
 
-    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
-        (&mut self.pid, &mut self.exec, &mut self.image)
-    }
+    in_image!();
 
     fn add(&mut self, one: Self) {
         statistic::add(self, &one);

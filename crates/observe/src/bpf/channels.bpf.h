@@ -288,7 +288,7 @@ __noinline int meet(const struct target *at, u32 image, u32 role)
 	lay_ends(&ch->key, sk, role);
 	take_early(ch, sk);
 	if (!role && ch->key.family != AF_UNIX)
-		__sync_fetch_and_add(&counters.unclear, 1);
+		ADD(counters.unclear, 1);
 	return 0;
 }
 

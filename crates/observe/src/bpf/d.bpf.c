@@ -26,6 +26,7 @@
 #include <bpf/bpf_tracing.h>
 #include "fields.bpf.h"
 #include "ids.bpf.h"
+#include "tables.bpf.h"
 #include "without.bpf.h"
 #include "d.h"
 
@@ -170,15 +171,6 @@ static __always_inline int fail(struct machine *m, u32 fault, u64 address)
 #define MACHINE(with) (*(struct machine **)(with))
 
 #ifdef DETAILS
-#define ROWS(name, key_type, value_type)              \
-	struct {                                      \
-		__uint(type, BPF_MAP_TYPE_HASH);      \
-		__uint(map_flags, BPF_F_NO_PREALLOC); \
-		__uint(max_entries, 1);               \
-		__type(key, key_type);                \
-		__type(value, value_type);            \
-	} name SEC(".maps")
-
 static __always_inline void lose(void)
 {
 	count(&counters.lost_cgroups);

@@ -6,18 +6,7 @@ static const struct exchange_row no_exchanges;
 static __always_inline void add(u64 *to, u64 n)
 {
 	if (n)
-		__sync_fetch_and_add(to, n);
-}
-
-static __always_inline void raise_to(u64 *most, u64 number)
-{
-	u64 known;
-
-	for (int i = 0; i < 4; i++) {
-		known = *most;
-		if (number <= known || __sync_val_compare_and_swap(most, known, number) == known)
-			break;
-	}
+		ADD(*to, n);
 }
 
 /* The row of a connection; older verifiers want its key on the stack. */

@@ -32,6 +32,7 @@
 #include "thread.bpf.h"
 #include "ids.bpf.h"
 #include "slots.bpf.h"
+#include "tables.bpf.h"
 #include "descriptors.bpf.h"
 
 #define SOCKFS_MAGIC 0x534F434B
@@ -88,22 +89,12 @@ struct {
 
 static const struct serving not_serving;
 
-#define ROWS(name, key_type, value_type)              \
-	struct {                                      \
-		__uint(type, BPF_MAP_TYPE_HASH);      \
-		__uint(map_flags, BPF_F_NO_PREALLOC); \
-		__uint(max_entries, 1);               \
-		__type(key, key_type);                \
-		__type(value, value_type);            \
-	} name SEC(".maps")
-
-/* Sizes are set by user space before loading. */
 ROWS(channels, u64, struct channel);
 ROWS(exchanges, struct connection_key, struct exchange_row);
 
 static __always_inline void lose(void)
 {
-	__sync_fetch_and_add(&counters.lost, 1);
+	ADD(counters.lost, 1);
 }
 
 #include "exchange_rows.bpf.h"

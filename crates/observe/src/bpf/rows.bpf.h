@@ -7,20 +7,6 @@
  * call it costs a nanosecond.
  */
 
-/* For counters that several CPUs may change. */
-#define ADD(counter, number) __sync_fetch_and_add(&(counter), (number))
-
-static __always_inline void raise_to(u64 *most, u64 number)
-{
-	u64 known;
-
-	for (int i = 0; i < 4; i++) {
-		known = *most;
-		if (number <= known || __sync_val_compare_and_swap(most, known, number) == known)
-			break;
-	}
-}
-
 /* Brings a row into being; a lost race to do so is not a loss. */
 static __always_inline void *row(void *map, const void *key, const void *zero)
 {

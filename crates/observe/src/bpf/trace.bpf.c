@@ -81,19 +81,10 @@ u64 allowed_cpus[CPU_WORDS] SEC(".data.cpus");
 struct counters counters;
 
 #include "slots.bpf.h"
+#include "tables.bpf.h"
 
 /* What a thread `adopt` finds begins with: whole before the thread itself can see any of it. */
 struct thread newcomer SEC(".data.newcomer");
-
-/* Sizes are set by user space before loading. */
-#define ROWS(name, key_type, value_type)              \
-	struct {                                      \
-		__uint(type, BPF_MAP_TYPE_HASH);      \
-		__uint(map_flags, BPF_F_NO_PREALLOC); \
-		__uint(max_entries, 1);               \
-		__type(key, key_type);                \
-		__type(value, value_type);            \
-	} name SEC(".maps")
 
 ROWS(calls, struct call_key, struct call_stats);
 ROWS(frequent, struct call_key, struct frequent_stats);

@@ -66,7 +66,7 @@ impl OutputFile {
     /// then.
     ///
     /// # Errors
-    /// When it cannot be written whole; then there is no file. `EEXIST` when no name of the mark is free; `EPERM` and the
+    /// When it cannot be written whole: no file is left. `EEXIST` when no name of the mark is free; `EPERM` and the
     /// like on a file system that can neither rename a file without replacing another nor link it.
     pub fn put_another(&self, mark: &str, bytes: &[u8]) -> Result<Option<AnotherFile>, StoreError> {
         self.tried_another(mark, bytes).map_err(|Failed(operation, error)| {
@@ -125,7 +125,7 @@ impl OutputFile {
 /// there is such a file; returned is the name.
 ///
 /// # Errors
-/// When it cannot be written whole; then there is no file.
+/// When it cannot be written whole: no file is left.
 pub fn put_new(folder: &Path, name: &str, mark: &str, bytes: &[u8]) -> io::Result<OsString> {
     let place = Slot::without_a_name(Place::folder(folder)?);
     let written = put_marked(place, (OsStr::new(name), mark), true, |to| to.write_all(bytes));

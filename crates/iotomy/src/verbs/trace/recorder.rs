@@ -86,7 +86,7 @@ impl Recorder {
     /// Has a record written, because of `cause`.
     pub(super) fn write(&mut self, record: Trace, cause: String) {
         let Some(records) = &self.records else { return };
-        // Where there is no receiver, the thread panicked, of which the end tells.
+        // The channel is closed only if the thread panicked: `end` reports that.
         if let Err(TrySendError::Full(job)) = records.try_send(Job { record, cause }) {
             self.fail(anyhow!(
                 "a record was left out ({}): those before it are still being written",

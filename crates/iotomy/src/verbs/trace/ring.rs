@@ -106,7 +106,7 @@ impl RingView {
     /// Adds what was counted since the last snapshot.
     ///
     /// # Errors
-    /// The reason why there is no snapshot: the stretch is as it was.
+    /// Why no snapshot could be taken; the stretch has not changed.
     fn take(&mut self, look: &mut TakeSnapshot<'_>) -> Result<(), String> {
         if let Some(snapshot) = look()? {
             self.stretch.advance(&snapshot);
