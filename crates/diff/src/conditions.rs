@@ -16,7 +16,7 @@ pub(crate) fn subject(trace: &Trace) -> String {
         let each = trace.targets.iter().map(|target| format!("{} {}", target.kind, target.name));
         let targets = each.collect::<Vec<_>>().join(", ");
         let first =
-            || trace.processes.first().map_or(String::new(), |one| one.common_name().into());
+            || trace.processes.first().map_or(String::new(), |one| one.program().to_owned());
         return if targets.is_empty() { first() } else { targets };
     }
     let words = trace.command.iter().enumerate().flat_map(|(at, word)| {

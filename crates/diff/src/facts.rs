@@ -58,12 +58,10 @@ impl Renamed {
     pub(crate) fn between(a: &[&Trace], b: &[&Trace]) -> Self {
         let root = |side: &[&Trace]| {
             let trace = side.iter().find(|trace| !trace.command.is_empty())?;
-            Some(trace.processes.first()?.common_name().into_owned())
+            Some(trace.processes.first()?.program().to_owned())
         };
         let has = |side: &[&Trace], name: &str| {
-            side.iter()
-                .flat_map(|trace| &trace.processes)
-                .any(|process| process.common_name() == name)
+            side.iter().flat_map(|trace| &trace.processes).any(|process| process.program() == name)
         };
         match (root(a), root(b)) {
             (Some(old), Some(new)) if !has(b, &old) && !has(a, &new) => Self(Some([old, new])),
@@ -104,7 +102,7 @@ impl<'t> Programs<'t> {
     fn name_of(&self, process: &Process) -> String {
         match process.before_exec {
             true => BEFORE_EXEC.to_owned(),
-            false => self.renamed.name(&process.common_name()),
+            false => self.renamed.name(process.program()),
         }
     }
 }

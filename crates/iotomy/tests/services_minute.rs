@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use iotomy_record::Trace;
+use iotomy_record::{Role, Trace};
 use support::servers::{Client, Server, Sockets, ended, free_port, successes, watched};
 use support::{Tracing, bpf, has, has_server, root, until};
 
@@ -69,6 +69,12 @@ fn load(clients: &mut [Client], ask: impl Fn(&mut Client, u64) + Sync) -> Seen {
     seen
 }
 
+/// The requests that were served.
+fn served(record: &Trace) -> u64 {
+    let rows = record.requests.iter().filter(|row| row.ends.role == Some(Role::Accept));
+    rows.map(|row| row.requests).sum()
+}
+
 fn median(mut of: Vec<f64>) -> f64 {
     of.sort_by(f64::total_cmp);
     of[of.len() / 2]
@@ -77,8 +83,14 @@ fn median(mut of: Vec<f64>) -> f64 {
 /// That nothing found no room.
 fn lost_nothing(record: &Trace) {
     let observer = &record.observer;
-    let lost = [observer.lost_events, observer.lost_requests, observer.lost_files];
-    assert_eq!(lost, [0; 3]);
+    let lost = [
+        observer.lost_events,
+        observer.lost_files,
+        observer.lost_connections,
+        observer.lost_exchanges,
+        observer.unclear_connections,
+    ];
+    assert_eq!(lost, [0; 5]);
 }
 
 /// How a server waits for requests.
@@ -107,8 +119,8 @@ fn minute(
     let (mut bare, mut seen, mut printed) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         bare.push(load(&mut clients, &ask));
-        let watching = watched(&["-p", &pid], server.pid());
-        (control.sent, control.received) = (0, 0);
+        let watching = watched(&["--requests", "--peers", "-p", &pid], server.pid());
+        (control.asked, control.sent, control.received) = (0, 0, 0);
         let before = counted(&mut control);
         let before_sent = control.sent;
         let one = load(&mut clients, &ask);
@@ -117,13 +129,16 @@ fn minute(
         lost_nothing(&record);
         assert_eq!(after - before, one.requests + 1, "{name}");
         let sockets = Sockets::of(&record);
-        let incomplete = match waits {
-            Waits::ForMany => 0,
-            Waits::InReads => {
-                CLIENTS as u64 * one.sent / one.requests + (control.sent - before_sent)
-            }
+        // Bytes and requests of calls that were under way.
+        let (incomplete, unseen) = match waits {
+            Waits::ForMany => (0, 0),
+            Waits::InReads => (
+                CLIENTS as u64 * one.sent / one.requests + (control.sent - before_sent),
+                CLIENTS as u64 + 1,
+            ),
         };
         assert_eq!(sockets.read_bytes, one.sent + control.sent - incomplete, "{name}");
+        assert_eq!(served(&record), one.requests + control.asked - unseen, "{name}");
         assert_eq!(sockets.write_bytes, one.received + control.received, "{name}");
         printed.push(record.observer.cost_ns_high);
         seen.push(one);
@@ -131,6 +146,7 @@ fn minute(
     let watches = [(); 2].map(|()| watched(&["-p", &pid], server.pid()));
     load(&mut clients, &ask);
     let [one, other] = watches.map(|watching| ended(watching, server.pid()));
+    assert!(Sockets::of(&one).read_bytes > 0, "{name}");
     assert_eq!(Sockets::of(&one), Sockets::of(&other), "{name}");
     report(name, &mut bare, &mut seen, &printed);
 }

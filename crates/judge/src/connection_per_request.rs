@@ -70,7 +70,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("connections", json!(all.sockets)),
         ("writes", json!(all.writes)),
     ];
-    let advice = match name {
+    let advice = match run.program_of(pid, exec, image) {
         "nginx" => {
             "keepalive 32 in the upstream, with proxy_http_version 1.1 and proxy_set_header Connection \"\""
         }

@@ -125,7 +125,7 @@ fn to_sockets(run: &Run<'_>) -> Option<UnnamedFinding> {
         bytes(sent.into()),
     );
     let evidence = [("exec", json!(image.exec)), ("bytes", json!(read)), ("sent", json!(sent))];
-    let advice = match image.name() {
+    let advice = match image.program() {
         "nginx" => "sendfile on",
         _ => "send files by sendfile, or by splice over a pipe",
     };

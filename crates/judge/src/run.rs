@@ -111,6 +111,11 @@ impl<'a> Run<'a> {
         self.of_image(pid, exec, image).process.map_or(exec, Process::name)
     }
 
+    /// The name of its program, whatever title it has set.
+    pub(crate) fn program_of(&self, pid: u32, exec: &'a str, image: u32) -> &'a str {
+        self.of_image(pid, exec, image).process.map_or(exec, Process::program)
+    }
+
     /// A limit of the machine; a missing one is recorded, so ask last.
     pub(crate) fn limit(&self, name: &'static str) -> Option<f64> {
         self.limits.limit(name)

@@ -58,7 +58,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         ("bytes", json!(file.write_bytes)),
         ("on_cpu_ns", json!(cost_ns)),
     ];
-    let advice = match name {
+    let advice = match run.program_of(file.pid, &file.exec, file.image) {
         "nginx" => "access_log FILE FORMAT buffer=64k flush=1s",
         _ => "collect lines and write several at once (a buffered or asynchronous log)",
     };

@@ -13,9 +13,8 @@ use crate::filter::{
     self, CallFacts, MOST_INSTRUCTIONS, Sums, VARIABLES, Verdict, bits, descriptor, fact,
     is_of_call, is_of_ring,
 };
-use crate::naming::{call_name, plain_name};
+use crate::naming::{CallNumber, call_name, plain_name};
 use crate::ring_names;
-use crate::tally::CallNumber;
 
 /// A condition, and its instructions.
 #[derive(Debug, Clone)]

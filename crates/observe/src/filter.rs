@@ -15,8 +15,7 @@ use iotomy_sys::syscalls::{self, Abi};
 
 use crate::compiled::Compiled;
 use crate::grouping::Grouping;
-use crate::naming::{call_name, plain_name};
-use crate::tally::CallNumber;
+use crate::naming::{CallNumber, call_name, plain_name};
 
 /// Numbers of facts: `enum fact` of `where.h`, and of strings.
 pub(crate) mod fact {

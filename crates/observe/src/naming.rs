@@ -9,6 +9,9 @@ use iotomy_sys::syscalls::{self, Abi};
 /// The suffix in records for names of calls by the 32-bit entry.
 const I386: &str = "(i386)";
 
+/// A system call as the kernel knows it.
+pub(crate) type CallNumber = (Abi, u32);
+
 /// From this number on calls are not distinguished any more: no call of a kernel is near it.
 pub(crate) const BEYOND: u32 = 0x3fff;
 

@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, FileKind, FileUse, PathUse, Process, WholeCall};
-use iotomy_sys::syscalls::{self, Abi};
+use iotomy_sys::syscalls;
 
-use crate::naming::{call_name, error_name, plain_name};
+use crate::naming::{CallNumber, call_name, error_name, plain_name};
 use crate::slowest::Slowest;
 use crate::threads::{ThreadBook, Threads};
 use crate::title::Known;
@@ -30,9 +30,6 @@ impl ImageId {
         Self(place)
     }
 }
-
-/// A system call as the kernel knows it.
-pub(crate) type CallNumber = (Abi, u32);
 
 /// The file behind a call's descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

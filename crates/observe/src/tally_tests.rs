@@ -1,3 +1,5 @@
+use iotomy_sys::syscalls::Abi;
+
 use super::*;
 use crate::Request;
 use crate::Target;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent::is_zero;
 use crate::statistic::{Joins, Value};
 use crate::{Socket, statistic, statistics};
 
@@ -68,11 +69,6 @@ statistics! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub tcp: Option<TcpFigures> => sum(Count),
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// What the kernel had of TCP connections when they, or the watch, ended (`TCP_INFO`). Counts are

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent::is_zero;
 use crate::{Exit, Machine};
 
 /// One run of `iotomy d`.
@@ -127,9 +128,4 @@ impl std::fmt::Display for DKey {
             Self::Text(text) => to.write_str(text),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

@@ -25,6 +25,8 @@ statistics! {
         pub ends: Socket,
         /// Requests that were answered.
         pub requests: u64 => sum(Count).column("requests", 12),
+        /// The longest of them.
+        pub max_ns: u64 => most(Time).column("max", 9).blank(),
         /// Requests without an answer when their connection ended; served ones may not have been read either.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub unanswered: u64 => sum(Count).column("unanswered", 0).blank(),
@@ -43,8 +45,6 @@ statistics! {
         pub unseen_arrivals: u64 => sum(Count),
         /// Their time, summed over the requests.
         pub wall_ns: u64 => sum(Time),
-        /// The longest.
-        pub max_ns: u64 => most(Time),
         /// Its distribution, with quantiles.
         #[serde(default, skip_serializing_if = "Times::is_empty")]
         pub wall_times: Times => sum(Count),

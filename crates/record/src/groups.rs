@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent::is_zero;
 use crate::statistics;
 
 /// All counted calls that returned, by the values of some variables.
@@ -43,9 +44,4 @@ pub enum Key {
     Number(i64),
     /// Of a string variable, or the name of an error; empty where the call has none.
     Text(String),
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

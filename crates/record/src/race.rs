@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent::is_zero;
 use crate::{Against, Exit, Finding, Machine, Sampled, Trace};
 
 /// One race. A race of one command is that command timed and traced alone.
@@ -318,11 +319,6 @@ pub struct Term {
     /// The same of the other.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes_other: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// The request for a race.

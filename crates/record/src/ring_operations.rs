@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent::is_zero;
 use crate::trace::is_bound;
 use crate::{Histogram, Times, statistic, statistics};
 
@@ -80,11 +81,6 @@ statistics! {
         #[serde(default, skip_serializing_if = "is_zero")]
         pub unlinked: u64 => sum(Count),
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 fn is_empty(histogram: &Histogram) -> bool {

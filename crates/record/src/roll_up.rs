@@ -206,7 +206,9 @@ impl RollUp {
         record.files = self.files.into_rows();
         record.paths = paths;
         record.connections = self.connections.into_rows();
-        record.requests = self.requests.into_rows();
+        let mut requests = self.requests.into_rows();
+        requests.sort_by_key(|one| Reverse(one.wall_ns));
+        record.requests = requests;
     }
 }
 

@@ -126,10 +126,9 @@ impl SortKey {
         if is_known { self } else { Self::WALL }
     }
 
-    /// Whether what it sorts by is a time.
+    /// Whether what it sorts by is a sum of times.
     pub fn is_time(self) -> bool {
-        self == Self::MAX
-            || self.statistic::<Call>().is_some_and(|statistic| statistic.shape.unit == Unit::Time)
+        self.statistic::<Call>().is_some_and(|statistic| statistic.shape.unit == Unit::Time)
     }
 }
 

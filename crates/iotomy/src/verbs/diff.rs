@@ -209,11 +209,28 @@ fn of_history(word: &str) -> Result<Vec<Source>> {
     let path = store_file().ok_or(HistoryError::NoPlace)?;
     let history = Store::open(&path)?.ok_or(HistoryError::Nothing { path })?;
     let pick = Pick::from_text(word);
-    let newest = history.find(&pick)?;
-    let Pick::Name(name) = pick else { return sources_of_history(&history, vec![newest]) };
-    // As a baseline: the runs of one name that are of the kind of the newest.
-    let filter = Filter { name: Some(name), kind: Some(newest.kind), ..Filter::default() };
-    sources_of_history(&history, history.list(&filter)?)
+    sources_of_history(&history, runs_of(&history, &pick, None)?)
+}
+
+/// A run, or of a name all runs of one kind: of that which they are to be compared with, and never that itself, or else
+/// of the newest.
+pub(super) fn runs_of(
+    history: &Store,
+    pick: &Pick,
+    later: Option<&KeptRun>,
+) -> Result<Vec<KeptRun>> {
+    let newest = history.find(pick)?;
+    let Pick::Name(name) = pick else { return Ok(vec![newest]) };
+    let mut runs = history.list(&Filter { name: Some(name.clone()), ..Filter::default() })?;
+    runs.retain(|run| later.is_none_or(|later| run.id != later.id));
+    if runs.is_empty() {
+        return Err(HistoryError::Itself { asked: pick.to_string() }.into());
+    }
+    let kind = &later.unwrap_or(&newest).kind;
+    if runs.iter().any(|run| run.kind == *kind) {
+        runs.retain(|run| run.kind == *kind);
+    }
+    Ok(runs)
 }
 
 /// The records of kept runs.

@@ -290,8 +290,8 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
     let mut outputs = outputs::open(&files, &outputs::here())?;
-    if args.keep.is_some() {
-        outputs.refuse_fifos("--keep")?;
+    if args.ring.is_some() {
+        outputs.refuse_fifos("--ring")?;
     }
     let request = match request(&args) {
         Ok(request) => request,
@@ -501,7 +501,7 @@ fn write_out(args: &TraceArgs, record: &Trace, mut outputs: Outputs) -> Result<(
         false => Ok(()),
     };
     let save = |to: OutputFile| -> Result<()> {
-        match args.keep.is_some() && !to.is_file() {
+        match args.ring.is_some() && !to.is_file() {
             // Behind those before, each in a line.
             true => Ok(to.put(&RecordRef::Trace(record).line()?)?),
             false => Ok(RecordRef::Trace(record).save(to)?),

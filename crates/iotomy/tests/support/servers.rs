@@ -87,6 +87,7 @@ pub(crate) fn free_port() -> u16 {
 /// A connection, and the bytes that went over it.
 pub(crate) struct Client {
     stream: TcpStream,
+    pub(crate) asked: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
 }
@@ -95,12 +96,13 @@ impl Client {
     pub(crate) fn to(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, sent: 0, received: 0 }
+        Self { stream, asked: 0, sent: 0, received: 0 }
     }
 
     /// Sends a request and reads until the answer is whole.
     pub(crate) fn ask(&mut self, request: &str, is_whole: fn(&str) -> bool) -> String {
         self.stream.write_all(request.as_bytes()).unwrap();
+        self.asked += 1;
         self.sent += request.len() as u64;
         let mut answer = Vec::new();
         while !is_whole(str::from_utf8(&answer).unwrap()) {

@@ -14,8 +14,8 @@ use super::tracees::Entered;
 use crate::clock::nanoseconds;
 use crate::filter::{CallFacts, Verdict, descriptor, fact};
 use crate::grouping::Grouping;
-use crate::naming::{call_name, plain_name};
-use crate::tally::{CallNumber, ImageId};
+use crate::naming::{CallNumber, call_name, plain_name};
+use crate::tally::ImageId;
 
 /// What is known of a call when it is entered: its descriptor may be another file's later.
 #[derive(Debug, Clone, Default)]

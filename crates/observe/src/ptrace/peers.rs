@@ -15,9 +15,9 @@ use super::session::Session;
 use super::sockets::Descriptor;
 use super::tracees::Entered;
 use crate::filter::descriptor;
-use crate::naming::call_name;
+use crate::naming::{CallNumber, call_name};
 use crate::sockets::SocketName;
-use crate::tally::{CallNumber, FileRef, ImageId};
+use crate::tally::{FileRef, ImageId};
 
 impl Session {
     /// A call is entered that may close connections, or be the first of a socket after its connect.

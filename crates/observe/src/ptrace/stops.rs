@@ -15,8 +15,8 @@ use super::procfs;
 use super::session::Session;
 use super::tracees::{self, Entered};
 use crate::clock::nanoseconds;
-use crate::naming::{BEYOND, call_name, error_name, plain_name};
-use crate::tally::{CallNumber, Direction, FileRef, ImageId};
+use crate::naming::{BEYOND, CallNumber, call_name, error_name, plain_name};
+use crate::tally::{Direction, FileRef, ImageId};
 use crate::threads::CallCounts;
 
 /// The call by which the kernel has an interrupted one go on.

@@ -17,8 +17,8 @@ use iotomy_sys::syscalls;
 use super::filtered::EntryFacts;
 use super::procfs;
 use crate::clock::nanoseconds;
-use crate::naming::call_name;
-use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
+use crate::naming::{CallNumber, call_name};
+use crate::tally::{Direction, FileRef, ImageId, Tally, Usage};
 use crate::threads::{CallCounts, CallsOfThread, ThreadBook};
 
 /// A call a thread is in.

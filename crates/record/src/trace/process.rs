@@ -1,11 +1,9 @@
 //! The program images of a [`Trace`](crate::Trace).
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use crate::absent::{is_alone, is_false};
-use crate::{statistics, without_numbers};
+use crate::statistics;
 
 statistics! {
     /// One program image of one process. Times and counts are those of the image, not of the whole
@@ -88,13 +86,5 @@ impl Process {
     /// The name that users know it by: its title, if it has set one, or else its program's.
     pub fn name(&self) -> &str {
         if self.title.is_empty() { self.program() } else { &self.title }
-    }
-
-    /// The same without the numbers of a title: what other processes of its kind are called, too.
-    pub fn common_name(&self) -> Cow<'_, str> {
-        match self.title.is_empty() {
-            true => Cow::Borrowed(self.name()),
-            false => Cow::Owned(without_numbers(&self.title)),
-        }
     }
 }

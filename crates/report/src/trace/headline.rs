@@ -225,40 +225,45 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     }
     let lost_files = if record.view.files { observer.lost_files } else { 0 };
     let lost = u128::from(observer.lost_events) + u128::from(lost_files);
-    if observer.lost_paths > 0 {
-        let text = format!(
-            "the paths of {} did not fit: raise --max-rows, or restrict the calls",
-            counted(observer.lost_paths.into(), "call", "calls")
-        );
-        warn(Ink::Yellow, "paths", text);
-    }
-    if observer.lost_connections > 0 {
-        let text = format!(
-            "{} did not fit: raise --max-rows",
-            counted(observer.lost_connections.into(), "connection", "connections")
-        );
-        warn(Ink::Yellow, "peers", text);
-    }
-    if observer.lost_exchanges > 0 {
-        let text = format!(
-            "{} of connections did not fit, or calls on such: raise --max-rows",
-            counted(observer.lost_exchanges.into(), "request", "requests")
-        );
-        warn(Ink::Yellow, "requests", text);
-    }
-    if observer.unclear_connections > 0 {
-        let text = format!(
-            "which end asks is not known of {} from before the watch: their requests are left out",
-            counted(observer.unclear_connections.into(), "connection", "connections")
-        );
-        warn(Ink::Yellow, "requests", text);
-    }
-    if observer.lost_requests > 0 {
-        let text = format!(
-            "{} did not fit, or ended unseen: the table of ring operations is too low by these",
-            counted(observer.lost_requests.into(), "request", "requests")
-        );
-        warn(Ink::Yellow, "rings", text);
+    for (count, word, [one, several], [before, behind]) in [
+        (
+            observer.lost_paths,
+            "paths",
+            ["call", "calls"],
+            ["the paths of ", " did not fit: raise --max-rows, or restrict the calls"],
+        ),
+        (
+            observer.lost_connections,
+            "peers",
+            ["connection", "connections"],
+            ["", " did not fit: raise --max-rows"],
+        ),
+        (
+            observer.lost_exchanges,
+            "requests",
+            ["request", "requests"],
+            ["", " of connections did not fit, or calls on such: raise --max-rows"],
+        ),
+        (
+            observer.unclear_connections,
+            "requests",
+            ["connection", "connections"],
+            [
+                "which end asks is not known of ",
+                " from before the watch: their requests are left out",
+            ],
+        ),
+        (
+            observer.lost_requests,
+            "rings",
+            ["request", "requests"],
+            ["", " did not fit, or ended unseen: the table of ring operations is too low by these"],
+        ),
+    ] {
+        if count > 0 {
+            let count = counted(count.into(), one, several);
+            warn(Ink::Yellow, word, format!("{before}{count}{behind}"));
+        }
     }
     if lost > 0 {
         let lost = counted(lost, "event", "events");

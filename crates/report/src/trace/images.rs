@@ -146,9 +146,14 @@ impl<'r> Names<'r> {
         label(page, self.0.get(&(pid, exec)).map_or(exec, |process| process.name()), pid)
     }
 
+    /// How many identical ones the entry represents.
+    pub(crate) fn count(&self, exec: &str, pid: u32) -> u32 {
+        self.0.get(&(pid, exec)).map_or(1, |process| process.count())
+    }
+
     /// Whether the entry represents several images.
     pub(crate) fn is_several(&self, exec: &str, pid: u32) -> bool {
-        self.0.get(&(pid, exec)).is_some_and(|process| process.count() > 1)
+        self.count(exec, pid) > 1
     }
 }
 

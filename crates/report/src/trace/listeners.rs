@@ -3,7 +3,7 @@
 //! Computed from `connections` and the sockets among `files`, as the table of peers.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use iotomy_record::{Connection, FileUse, Role, Socket, Trace, statistic};
 
@@ -17,11 +17,14 @@ use crate::sheet::{Cell, Field, Sheet};
 /// Columns of a listener.
 const NAME: usize = 40;
 
-/// A process at a listener.
+/// A process at a listener, or several identical ones that are put together.
 #[derive(Default)]
 struct Worker {
     listener: String,
     name: String,
+    processes: u32,
+    /// Its own ends of the connections.
+    addresses: BTreeSet<String>,
     made: Connection,
     traffic: FileUse,
     /// Of what all of the listener accepted, in percent; unknown where that is nothing.
@@ -48,11 +51,12 @@ fn workers(page: &Page<'_>, record: &Trace) -> Vec<Worker> {
         let Some(listener) = listener(&one.ends) else { continue };
         let at = *at.entry((listener.clone(), one.pid, &one.exec)).or_insert_with(|| {
             let name = names.label(page, &one.exec, one.pid);
-            let (made, traffic) = Default::default();
-            all.push(Worker { listener, name, made, traffic, share: None });
+            let processes = names.count(&one.exec, one.pid);
+            all.push(Worker { listener, name, processes, ..Worker::default() });
             all.len() - 1
         });
         all[at].made.merge(one);
+        all[at].addresses.extend(one.ends.local.clone());
     }
     for file in &record.files {
         let Some(listener) = file.socket.as_ref().and_then(listener) else { continue };
@@ -65,7 +69,7 @@ fn workers(page: &Page<'_>, record: &Trace) -> Vec<Worker> {
         a.listener.cmp(&b.listener).then_with(|| key(a).cmp(&key(b)))
     });
     let mut several = Vec::new();
-    for workers in all.chunk_by_mut(|a, b| a.listener == b.listener).filter(|all| all.len() > 1) {
+    for workers in all.chunk_by_mut(|a, b| a.listener == b.listener).filter(|all| shares(all)) {
         let accepted = accepted(workers);
         for mut worker in workers.iter_mut().map(std::mem::take) {
             let share = worker.made.opened as f64 / accepted as f64 * 100.0;
@@ -74,6 +78,13 @@ fn workers(page: &Page<'_>, record: &Trace) -> Vec<Worker> {
         }
     }
     several
+}
+
+/// Whether several processes have accepted at one address: those at two addresses of a port have a listener each.
+fn shares(workers: &[Worker]) -> bool {
+    let mut seen = BTreeSet::new();
+    workers.iter().any(|one| one.processes > 1 && one.made.opened > 0)
+        || workers.iter().flat_map(|one| &one.addresses).any(|address| !seen.insert(address))
 }
 
 fn accepted(workers: &[Worker]) -> u64 {
@@ -101,14 +112,20 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
 /// How evenly the connections of a listener came to its processes.
 fn balance(page: &Page<'_>, workers: &[Worker]) -> Option<String> {
     let (first, accepted) = (workers.first()?, accepted(workers));
-    let mean = accepted as f64 / workers.len() as f64;
+    let processes = workers.iter().fold(0, |sum: u128, one| sum + u128::from(one.processes));
+    // Of several that are put together, the busiest is not known.
+    let is_known = workers.iter().all(|one| one.processes == 1);
+    let busiest = first.made.opened as f64 / (accepted as f64 / processes as f64);
+    let busiest = match is_known {
+        true => format!("; the busiest accepted {} × the mean", fixed(busiest, 2)),
+        false => String::new(),
+    };
     (accepted > 0).then(|| {
         format!(
-            "{}: {} of {}; the busiest accepted {} × the mean",
+            "{}: {} of {}{busiest}",
             page.name(&first.listener, NAME),
             counted(accepted.into(), "connection", "connections"),
-            counted(workers.len() as u128, "process", "processes"),
-            fixed(first.made.opened as f64 / mean, 2)
+            counted(processes, "process", "processes"),
         )
     })
 }

@@ -38,7 +38,9 @@ fn is_something(record: &Trace) -> bool {
         let has_exited = call.syscall.starts_with("exit") && call.in_flight > 0;
         call.calls > 0 || call.entered_before > 0 || has_exited
     };
-    let is_lost = record.observer.lost_events > 0 || record.observer.lost_requests > 0;
+    let observer = &record.observer;
+    let is_lost = [observer.lost_events, observer.lost_requests, observer.incomplete_calls];
+    let is_lost = is_lost.iter().any(|count| *count > 0);
     let rings = &record.ring_operations;
     record.calls.iter().any(ended) || rings.iter().any(|one| one.completed > 0) || is_lost
 }
@@ -52,7 +54,8 @@ fn longest(record: &Trace) -> Option<&Call> {
 
 /// How many threads are in a call of this name.
 fn threads_in(record: &Trace, name: &str) -> u64 {
-    record.calls.iter().filter(|call| call.syscall == name).map(|call| call.in_flight).sum()
+    let of_name = record.calls.iter().filter(|call| call.syscall == name);
+    of_name.map(|call| call.in_flight).fold(0, u64::saturating_add)
 }
 
 fn inside(page: &Page<'_>, record: &Trace, call: &Call) -> String {
@@ -63,7 +66,12 @@ fn inside(page: &Page<'_>, record: &Trace, call: &Call) -> String {
     let (wall_ns, blocked_ns) = (sum(|one| one.wall_ns), sum(|one| one.blocked_ns.unwrap_or(0)));
     let blocked = if is_most(blocked_ns, wall_ns) { "blocked in" } else { "in" };
     let times = u64::try_from(u128::from(record.wall_ns) * u128::from(inside)).unwrap_or(u64::MAX);
-    let how_long = if is_most(wall_ns, times) { "all the time" } else { "when the watch ended" };
+    let goes_on = record.still_running.iter().any(|one| one.pid == call.pid);
+    let how_long = match is_most(wall_ns, times) {
+        true => "all the time",
+        false if goes_on => "when the watch ended",
+        false => "and never returned",
+    };
     let was = if inside == 1 { "was" } else { "were" };
     let of = counted(threads.into(), "thread", "threads");
     format!("{inside} of {of} {was} {blocked} {} {how_long}", page.name(&call.syscall, 40))

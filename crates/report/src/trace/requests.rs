@@ -9,7 +9,7 @@ use iotomy_record::{Exchange, Role, Trace};
 
 use super::images::Names;
 use super::{USUAL_ROWS, rows};
-use crate::columns::{self, Columns, Extent};
+use crate::columns::{Columns, Extent, sort};
 use crate::numbers::{counted, figure, thousands};
 use crate::page::{Ink, Page};
 use crate::peers::PeerNames;
@@ -49,7 +49,7 @@ fn by_peer(record: &Trace) -> Vec<Sum<'_>> {
         sum.by.insert((row.pid, &row.exec));
     }
     let mut sums: Vec<Sum<'_>> = sums.into_values().collect();
-    columns::sort(&mut sums, record.view.sort, |sum| &sum.of, |row| row.wall_ns);
+    sort(&mut sums, record.view.sort, |sum| &sum.of, |row| row.wall_ns);
     sums
 }
 
@@ -63,11 +63,38 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
         return;
     }
     let extent = Extent { rows: rows(record, USUAL_ROWS), name: PEER.min(page.width()) };
-    table(page, record, extent).print(page, "");
+    let sums = by_peer(record);
+    let is_part = |field: &Field| PARTS.contains(&&*field.key);
+    let is_name = |field: &Field| ["peer", "role"].contains(&&*field.key);
+    let table = |is_shown: &dyn Fn(&Field) -> bool| {
+        let columns = columns(page, record, extent).only(is_shown);
+        columns.sheet("requests", "Requests", &sums, None, extent)
+    };
+    // Together they are too wide for most terminals.
+    let latency = table(&|field| !is_part(field));
+    let parts = table(&|field| is_part(field) || is_name(field)).without_empty_columns();
+    latency.print(page, "");
+    page.blank();
+    Sheet { hidden: 0, ..parts }.print(page, "");
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, LEGEND);
 }
 
-fn table(page: &Page<'_>, record: &Trace, extent: Extent) -> Sheet {
+/// The columns of what the latency consists of.
+const PARTS: [&str; 8] = [
+    "unread_ns",
+    "on_cpu_ns",
+    "runnable_ns",
+    "disk_ns",
+    "peer_ns",
+    "lock_ns",
+    "other_ns",
+    "elsewhere_ns",
+];
+
+fn columns<'a, 'r>(page: &'a Page<'_>, record: &'r Trace, extent: Extent) -> Columns<'a, Sum<'r>>
+where
+    'r: 'a,
+{
     let names = Names::from_record(record);
     let us = |key: &str, head: &str, worth: u8| Field::number(key, head, "µs").worth(worth);
     let known = |sum: &Sum<'_>, ns: u64| {
@@ -78,7 +105,7 @@ fn table(page: &Page<'_>, record: &Trace, extent: Extent) -> Sheet {
     let peer = Field::text("peer", "peer of requests").worth(13);
     let peer = peer.on_terminal(|column| column.usually(46).no_less_than(38));
     Columns::new()
-        .text(peer, |sum: &Sum<'_>| page.name(&sum.peer, extent.name))
+        .text(peer, move |sum: &Sum<'r>| page.name(&sum.peer, extent.name))
         .text(Field::text("role", "role").worth(11), |sum| {
             if sum.is_served { "served" } else { "asked" }.to_owned()
         })
@@ -87,13 +114,11 @@ fn table(page: &Page<'_>, record: &Trace, extent: Extent) -> Sheet {
         .behind("p50_ns", us("p90_ns", "p90", 3), quantile(0.9))
         .behind("p90_ns", us("p99_ns", "p99", 10), quantile(0.99))
         .behind("p99_ns", us("p99_9_ns", "p99.9", 4), quantile(0.999))
-        .behind("p99_9_ns", us("max_ns", "max", 9), |sum| known(sum, sum.of.max_ns))
-        .text(Field::text("by", "by").worth(1), |sum| match sum.by.first() {
+        .text(Field::text("by", "by").worth(1), move |sum| match sum.by.first() {
             Some((pid, exec)) if sum.by.len() == 1 => names.label(page, exec, *pid),
             _ => counted(sum.by.len() as u128, "process", "processes"),
         })
-        .text(Field::remarks(), |sum| remarks(&sum.of, extent).join(", "))
-        .sheet("requests", "Requests", &by_peer(record), None, extent)
+        .text(Field::remarks(), move |sum| remarks(&sum.of, extent).join(", "))
 }
 
 /// What blurs the figures, and requests without an answer. A page has columns for some of these.
@@ -118,7 +143,8 @@ pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
     if record.requests.is_empty() {
         return None;
     }
-    let mut sheet = table(page, record, Extent::PAGE);
+    let columns = columns(page, record, Extent::PAGE);
+    let mut sheet = columns.sheet("requests", "Requests", &by_peer(record), None, Extent::PAGE);
     sheet.notes.push(LEGEND.to_owned());
     Some(sheet.without_empty_columns())
 }

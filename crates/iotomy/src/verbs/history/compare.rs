@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use iotomy_history::{Candidate, Earlier, Filter, HistoryError, Pick, Store, against};
+use iotomy_history::{Candidate, Earlier, Pick, Store, against};
 use iotomy_record::{Against, KeptRun, RaceVerdict};
 use iotomy_report::DiffView;
 
 use super::{opened, pick, print};
 use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::OutputStyle;
-use crate::verbs::diff::sources_of_history as sources;
+use crate::verbs::diff::{runs_of, sources_of_history as sources};
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
@@ -47,28 +47,13 @@ pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode> {
         // Two runs of any machines may be viewed; only a baseline judges.
         return print(&iotomy_report::against(&held(&store, &args.earlier, &later, true)?, &style));
     }
-    let earlier = earlier(&store, &args.earlier, &later)?;
+    let earlier = runs_of(&store, &args.earlier, Some(&later))?;
     let found = iotomy_diff::diff(&sources(&store, earlier)?, &sources(&store, vec![later])?)?;
     print(&iotomy_report::diff(&found, DiffView::default(), &style))
 }
 
 /// The kinds of runs whose tables are compared row by row.
 const ROW_BY_ROW: [&str; 2] = ["trace", "anatomy"];
-
-/// The runs that `later` is compared with: of a name all of its kind, if there are any, but never itself.
-fn earlier(store: &Store, pick: &Pick, later: &KeptRun) -> Result<Vec<KeptRun>> {
-    let newest = store.find(pick)?;
-    let Pick::Name(name) = pick else { return Ok(vec![newest]) };
-    let mut runs = store.list(&Filter { name: Some(name.clone()), ..Filter::default() })?;
-    runs.retain(|run| run.id != later.id);
-    if runs.is_empty() {
-        return Err(HistoryError::Itself { asked: pick.to_string() }.into());
-    }
-    if runs.iter().any(|run| run.kind == later.kind) {
-        runs.retain(|run| run.kind == later.kind);
-    }
-    Ok(runs)
-}
 
 pub(super) const COMPARE: Manual = Manual {
     examples: &[

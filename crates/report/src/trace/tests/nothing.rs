@@ -21,6 +21,7 @@ fn idle() -> Trace {
     record.view.r#where.clear();
     record.observer.calls_left_out = None;
     (record.observer.lost_events, record.observer.lost_requests) = (0, 0);
+    record.observer.incomplete_calls = 0;
     let (pid, exec) = (record.processes[0].pid, record.processes[0].exec.clone());
     record.calls = vec![Call {
         pid,
@@ -98,6 +99,7 @@ fn a_watch_that_has_seen_something_says_nothing() {
         |record: &mut Trace| record.calls[0].entered_before = 1,
         |record: &mut Trace| record.calls[0].syscall = "exit_group".into(),
         |record: &mut Trace| record.observer.lost_events = 1,
+        |record: &mut Trace| record.observer.incomplete_calls = 1,
         |record: &mut Trace| {
             record.ring_operations = records::rings().ring_operations;
             record.ring_operations[0].completed = 1;
@@ -107,4 +109,20 @@ fn a_watch_that_has_seen_something_says_nothing() {
         change(&mut changed);
         is_silent(&changed);
     }
+}
+
+#[test]
+fn a_call_of_a_process_that_has_ended_never_returned() {
+    let mut record = idle();
+    (record.calls[0].wall_ns, record.calls[0].blocked_ns) = (1, Some(1));
+    record.still_running.clear();
+    says(&record, "1 of 1 thread was blocked in epoll_wait and never returned");
+}
+
+#[test]
+fn rows_of_any_numbers_are_told() {
+    let mut record = idle();
+    record.calls[0].in_flight = u64::MAX;
+    record.calls.push(record.calls[0].clone());
+    assert!(rendered(&record).contains("nothing seen"));
 }

@@ -126,7 +126,7 @@ fn workers() -> Trace {
     };
     let rows = [
         accepted(812, "10.0.0.1:80", 300, 12),
-        accepted(813, "127.0.0.1:80", 100, 0),
+        accepted(813, "10.0.0.1:80", 100, 0),
         accepted(814, "10.0.0.1:80", 0, 410),
         accepted(815, "10.0.0.1:443", 9, 0),
     ];
@@ -142,6 +142,20 @@ fn a_listener_of_one_process_has_no_table() {
     let mut record = workers();
     record.connections.retain(|one| one.pid != 812 && one.pid != 814);
     assert!(!rendered(&record).contains("listener"));
+    // Two that listen at a port of two addresses.
+    let mut record = workers();
+    record.connections.truncate(2);
+    record.connections[0].ends.local = Some("127.0.0.1:80".to_owned());
+    assert!(!rendered(&record).contains("listener"));
+}
+
+#[test]
+fn identical_processes_at_a_listener_are_counted_and_none_is_the_busiest() {
+    let mut record = workers();
+    let root = record.processes[0].clone();
+    record.processes.push(Process { pid: 813, instances: 8, title: String::new(), ..root });
+    let text = rendered(&record);
+    assert!(text.contains("tcp port 80: 400 connections of 10 processes\n"), "{text}");
 }
 
 #[test]
