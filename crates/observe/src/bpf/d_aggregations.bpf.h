@@ -46,7 +46,8 @@ static __always_inline void give_back_key(u64 head, u64 bytes)
 	struct room *all = bpf_map_lookup_elem(&taken, &all_at);
 	struct room *own = bpf_map_lookup_elem(&taken, &at);
 
-	if (all && own) {
+	/* A firing on top of this one may have begun another epoch, and has given back all then. */
+	if (all && own && own->epoch == (head >> 16 & 0xffff)) {
 		all->bytes -= bytes;
 		own->bytes -= bytes;
 	}

@@ -429,7 +429,8 @@ fn words(function: Aggregating) -> usize {
 }
 
 /// Rows of an aggregation that was cleared stay until they are read once more: beside those of now there are those of the
-/// interval before, and what a firing that was under way adds to the one before that.
+/// interval before, and what a firing that was under way adds to the one before that. Those without keys are few, and have
+/// the room for it; keyed ones share what `aggsize` gives, and what finds no place is counted.
 const EPOCHS: u64 = 3;
 
 /// A firing may interrupt another one on its CPU, twice; each has rows of its own.
