@@ -50,7 +50,7 @@ struct Args {
     blocks: u32,
 
     /// Ask these questions only
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = questions::NAMES)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = questions::ALL.map(|one| one.name))]
     only: Vec<String>,
 
     #[command(flatten)]

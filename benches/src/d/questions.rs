@@ -27,14 +27,10 @@ pub(crate) struct Question {
     pub(crate) is_counted: bool,
 }
 
-/// The names of the questions.
-pub(crate) const NAMES: [&str; 6] =
-    ["count", "quantize", "time-by-file", "string-keys", "many-keys", "shuffled-keys"];
-
 /// All of them.
 pub(crate) static ALL: [Question; 6] = [
     Question {
-        name: NAMES[0],
+        name: "count",
         text: "how many calls, by call",
         d: "syscall::getpgid:entry /pid == $target/ { @[probefunc] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->id] = count(); }",
@@ -43,7 +39,7 @@ pub(crate) static ALL: [Question; 6] = [
         is_counted: true,
     },
     Question {
-        name: NAMES[1],
+        name: "quantize",
         text: "how the first arguments are distributed, by call",
         d: "syscall::getpgid:entry /pid == $target/ { @[probefunc] = quantize(arg0); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->id] = hist(args->args[0]); }",
@@ -52,7 +48,7 @@ pub(crate) static ALL: [Question; 6] = [
         is_counted: false,
     },
     Question {
-        name: NAMES[2],
+        name: "time-by-file",
         text: "the time that calls take, by file (bpftrace: wall time, by descriptor)",
         d: "syscall::lseek:entry /pid == $target/ { self->fd = arg0; self->start = vtimestamp; } \
             syscall::lseek:return /self->start/ { \
@@ -66,7 +62,7 @@ pub(crate) static ALL: [Question; 6] = [
         is_counted: false,
     },
     Question {
-        name: NAMES[3],
+        name: "string-keys",
         text: "how many calls, by program and call",
         d: "syscall::getpgid:entry /pid == $target/ { @[execname, probefunc] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[comm, args->id] = count(); }",
@@ -75,7 +71,7 @@ pub(crate) static ALL: [Question; 6] = [
         is_counted: true,
     },
     Question {
-        name: NAMES[4],
+        name: "many-keys",
         text: "how many calls, by 100,000 values of an argument",
         d: "syscall::getpgid:entry /pid == $target/ { @[arg0] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 121/ { @[args->args[0]] = count(); }",
@@ -84,7 +80,7 @@ pub(crate) static ALL: [Question; 6] = [
         is_counted: true,
     },
     Question {
-        name: NAMES[5],
+        name: "shuffled-keys",
         text: "the same in another order each time",
         d: "syscall::getsid:entry /pid == $target/ { @[arg0] = count(); }",
         bpftrace: "tracepoint:raw_syscalls:sys_enter /pid == cpid && args->id == 124/ { @[args->args[0]] = count(); }",

@@ -65,7 +65,8 @@ pub(crate) fn optional_tables(a: &[&Trace], b: &[&Trace]) -> (Compared, Vec<Left
         left_out.retain(|one| one.table != CONNECTIONS.table);
     }
     if a.iter().chain(b).any(|trace| !trace.requests.is_empty()) {
-        let why = "the latency of requests is not compared".to_owned();
+        let why = "their latency is in the tables of requests of the two reports (`iotomy show`)"
+            .to_owned();
         left_out.push(LeftOut { table: "requests", why });
     }
     let has_same_variables = same_variables(a, b);

@@ -121,6 +121,22 @@ fn two_builds_of_a_program_are_compared_by_their_calls() {
 }
 
 #[test]
+fn a_process_that_has_a_title_in_one_record_only_is_its_program_in_both() {
+    let run = |title: &str, calls: u64| {
+        let mut trace = trace("postgres", &[("read", calls, 0, 1_000)]);
+        trace.processes[0].title = title.into();
+        trace
+    };
+    for (a, b) in [("postgres: walwriter", ""), ("", "postgres: walwriter"), ("x: 1", "x: 2")] {
+        let found = compared(run(a, 10), run(b, 20));
+        let [read] = &found.calls[..] else { panic!("{:?}", found.calls) };
+        assert_eq!((&*read.program, read.only_in), ("postgres", None), "{a:?} {b:?}");
+        let named = |row: &DiffRow| row.name.contains("walwriter") || row.program.contains("x:");
+        assert!(!found.programs.iter().any(named), "{:?}", found.programs);
+    }
+}
+
+#[test]
 fn watches_of_running_processes_are_compared_per_second() {
     let watch = |seconds: u64, calls: u64| {
         let mut one = trace("redis", &[("read", calls, 0, 1_000)]);

@@ -86,7 +86,7 @@ pub enum HistoryError {
     /// No run has the name of a baseline, or none has it any more.
     #[error(
         "there is no baseline {asked:?} in the history {path}: no run has this name, or it was \
-         removed; keep one with --save={asked}", path = path_text(.path))]
+         removed; keep one with --save={name}", path = path_text(.path), name = to_save(.asked))]
     NoBaseline {
         /// The requested run.
         asked: String,
@@ -96,16 +96,15 @@ pub enum HistoryError {
     /// A baseline of runs that were all cut short.
     #[error(
         "cannot compare with {asked:?}: every run of this name was interrupted; keep a complete \
-         one with --save={asked}, or name a run by its number"
-    )]
+         one with --save={name}, or name a run by its number", name = to_save(.asked))]
     CutShort {
         /// The requested run.
         asked: String,
     },
     /// A run that was to be its own baseline.
     #[error(
-        "cannot compare a run with itself: {asked} is the same run; name another run as the \
-         baseline"
+        "cannot compare a run with itself: {asked} is the same run; name another run to \
+         compare it with"
     )]
     Itself {
         /// The requested run.
@@ -183,6 +182,11 @@ impl HistoryError {
         let hint = "; set XDG_DATA_HOME to another directory";
         Self::Refused { attempt, path: path.to_owned(), said: error.to_string(), hint }
     }
+}
+
+/// What a run can be kept as to become a baseline that was asked for by this name: a number is no name.
+fn to_save(asked: &str) -> &str {
+    if asked.bytes().all(|byte| byte.is_ascii_digit()) { "NAME" } else { asked }
 }
 
 /// In a line.

@@ -3,8 +3,13 @@
 //! Most processes never do, and their first argument names their program. The programs of the kernel's side decide
 //! alike (`title.bpf.h`).
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Bytes of a first argument that are looked at.
 pub const LONGEST: usize = 255;
@@ -25,6 +30,55 @@ pub fn first_argument(pid: u32) -> Vec<u8> {
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     text.truncate(end);
     text
+}
+
+/// How long the first arguments of processes are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether a thread that reads them was given up, and is still at it.
+static IS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// The first arguments of processes as they are now. They are in the memory of these processes, which one that is stuck
+/// may keep locked: so another thread reads them, and what it has not read within a second is left out.
+pub fn first_arguments(pids: Vec<u32>) -> HashMap<u32, Vec<u8>> {
+    read_each(pids, first_argument, &IS_GIVEN_UP, PATIENCE)
+}
+
+fn read_each(
+    pids: Vec<u32>,
+    read: impl Fn(u32) -> Vec<u8> + Send + 'static,
+    is_given_up: &'static AtomicBool,
+    patience: Duration,
+) -> HashMap<u32, Vec<u8>> {
+    let mut first_arguments = HashMap::new();
+    if pids.is_empty() || is_given_up.load(SeqCst) {
+        return first_arguments;
+    }
+    let (sender, receiver) = mpsc::channel();
+    let reads = move || {
+        for pid in pids {
+            // Nobody waits any more.
+            if sender.send((pid, read(pid))).is_err() {
+                break;
+            }
+        }
+        is_given_up.store(false, SeqCst);
+    };
+    if thread::Builder::new().name("titles".to_owned()).spawn(reads).is_err() {
+        return first_arguments;
+    }
+    let until = Instant::now() + patience;
+    loop {
+        match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok((pid, first)) => first_arguments.insert(pid, first),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                is_given_up.store(true, SeqCst);
+                break;
+            }
+        };
+    }
+    first_arguments
 }
 
 /// The title that a first argument is, without the directories of its first word: none where it is a path to the
@@ -54,6 +108,7 @@ fn is_name(name: &[u8], known: &[u8]) -> bool {
 mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
+    use std::sync::Mutex;
 
     use super::*;
 
@@ -112,5 +167,33 @@ mod tests {
         child.wait().unwrap();
         assert!(first_argument(child.id()).is_empty());
         assert!(first_argument(u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn a_process_that_is_stuck_takes_nobody_with_it() {
+        static IS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
+        let (lets_go, is_stuck) = mpsc::channel::<()>();
+        let is_stuck = Mutex::new(is_stuck);
+        let reads = move |pid: u32| {
+            if pid == 2 {
+                let _ = is_stuck.lock().unwrap().recv();
+            }
+            vec![b'0' + u8::try_from(pid).unwrap()]
+        };
+        let read = |pids: &[u32]| {
+            read_each(pids.to_vec(), |pid| vec![pid as u8], &IS_GIVEN_UP, Duration::from_secs(60))
+        };
+        let stuck = read_each(vec![1, 2, 3], reads, &IS_GIVEN_UP, Duration::from_secs(1));
+        assert_eq!(stuck, HashMap::from([(1, b"1".to_vec())]));
+        // Nothing is begun beside it, until it has ended.
+        assert!(read(&[7]).is_empty());
+        lets_go.send(()).unwrap();
+        while IS_GIVEN_UP.load(SeqCst) {
+            thread::yield_now();
+        }
+        assert_eq!(read(&[7, 8]), HashMap::from([(7, vec![7]), (8, vec![8])]));
+        let own = first_arguments(vec![std::process::id(), u32::MAX]);
+        assert_eq!(own[&std::process::id()], first_argument(std::process::id()));
+        assert!(own[&u32::MAX].is_empty());
     }
 }

@@ -4,7 +4,7 @@ use crate::support;
 
 use iotomy_record::{Exchange, Role, Trace};
 use nix::sys::signal::Signal;
-use support::{BackgroundProcess, Traced, Tracing, bpf, has, iotomy, until_watching};
+use support::{BackgroundProcess, Traced, Tracing, bpf, has, iotomy, root, until_watching};
 
 /// What the scripts have in common: a server in a process of its own.
 const COMMON: &str = r#"
@@ -339,6 +339,88 @@ fn who_asks_is_known_of_connections_from_before_the_watch() {
     assert_eq!(counts(&all("unix", Role::Connect)), [2, 0, 0, 0, 0]);
     assert_eq!(record.observer.unclear_connections, 1, "{:#?}", record.requests);
     assert!(traced.stderr().contains("which end asks is not known of 1 connection"));
+}
+
+/// A server whose threads wait in reads when the watch begins.
+const IN_READS: &str = r#"
+tcp = listening(); unix = listening(socket.AF_UNIX, '\0iotomy-test-%d' % os.getpid())
+ends = [socket.create_connection(tcp.getsockname()), socket.socket(socket.AF_UNIX)]
+ends[1].connect(unix.getsockname())
+tids = []
+def serve(l):
+    c, _ = l.accept(); tids.append(threading.get_native_id())
+    while c.recv(3): c.send(b'answer')
+threads = [threading.Thread(target=serve, args=[l]) for l in (tcp, unix)]
+for t in threads: t.start()
+def is_in_read(tid): return open('/proc/self/task/%d/syscall' % tid).read().startswith('45 ')
+while len(tids) < 2 or not all(is_in_read(tid) for tid in tids): time.sleep(0.001)
+print('ready', flush=True); sys.stdin.readline()
+for n in range(3):
+    for e in ends: e.send(b'ask'); exactly(e, 6)
+for e in ends: e.shutdown(socket.SHUT_WR)
+for t in threads: t.join()
+print('done', flush=True); sys.stdin.readline()
+"#;
+
+#[test]
+fn a_request_whose_read_was_under_way_when_the_watch_began_is_counted() {
+    if !bpf() || !has("python3") {
+        return;
+    }
+    let script = format!("{COMMON}{IN_READS}");
+    let (mut server, ready) = BackgroundProcess::ready(&["python3", "-c", &script]);
+    assert_eq!(ready, "ready");
+    let pid = server.pid();
+    let watching = Tracing::new("bpf", &["--requests", "-p", &pid.to_string()], &[]).start();
+    until_watching(&watching, "bpf", pid);
+    server.say("go\n");
+    assert_eq!(server.line(), "done");
+    watching.signal(Signal::SIGINT);
+    let traced = watching.end();
+    server.end();
+    for protocol in ["tcp", "unix"] {
+        let served = sum(&traced.record(), protocol, Role::Accept);
+        assert_eq!(counts(&served), [3, 0, 0, 0, 0], "{protocol}: {served:?}");
+        assert_eq!(served.unseen_arrivals, 1, "{protocol}: {served:?}");
+        let asked = sum(&traced.record(), protocol, Role::Connect);
+        assert_eq!(counts(&asked), [3, 0, 0, 0, 0], "{protocol}: {asked:?}");
+    }
+}
+
+#[test]
+fn requests_are_the_same_without_what_may_be_refused() {
+    if !bpf() || !root() || !has("python3") {
+        return;
+    }
+    for refused in [
+        "section=tp_btf/tcp_destroy_sock:EPERM",
+        "map=9:EINVAL",
+        "map=29:EINVAL",
+        "map=29:EPERM,section=tp_btf/sk_data_ready:EPERM",
+    ] {
+        let mut tracing = tracing(&["--requests"], KINDS);
+        tracing.command.env("IOTOMY_REFUSE", refused);
+        let record = finished(tracing).record();
+        for (protocol, role, expected) in [
+            ("tcp", Role::Accept, [37, 2, 0, 1, 0]),
+            ("tcp", Role::Connect, [36, 2, 0, 0, 0]),
+            ("unix", Role::Accept, [7, 1, 0, 0, 0]),
+            ("unix", Role::Connect, [7, 1, 0, 0, 0]),
+        ] {
+            let found = counts(&sum(&record, protocol, role));
+            assert_eq!(found, expected, "{refused}: {protocol} {role:?}");
+        }
+    }
+    let mut tracing = tracing(&["--requests"], KINDS);
+    tracing.command.env("IOTOMY_REFUSE", "program=exchange_enter:EPERM");
+    let traced = finished(tracing);
+    let record = traced.record();
+    assert!(record.requests.is_empty(), "{:#?}", record.requests);
+    let missing = &record.observer.missing;
+    assert!(missing.iter().any(|one| one.feature == "requests"), "{missing:?}");
+    let said = traced.stderr();
+    assert!(said.contains("the kernel refused requests ("), "{said}");
+    assert!(!said.contains("no counted request went"), "{said}");
 }
 
 #[test]

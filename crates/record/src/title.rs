@@ -3,8 +3,8 @@
 use crate::{bytes_of, lossless};
 
 /// A title with `*` for each number in it, so that `postgres: app shop 127.0.0.1(53124) idle` is
-/// `postgres: app shop *(*) idle` for every client, and a pattern that all of these match. Digits with dots
-/// between them are one number.
+/// `postgres: app shop *(*) idle` for every client. As a pattern all of these match it, unless a title has signs of
+/// patterns in it (`*`, `?`, `[`, `\`), which stay as they are. Digits with dots between them are one number.
 pub fn without_numbers(title: &str) -> String {
     // The digits of a byte that is no UTF-8 (`\xff`) are none of the title's.
     let bytes = bytes_of(title);

@@ -69,6 +69,14 @@ impl<'a> Page<'a> {
         if self.style.unicode { "≤ " } else { "<= " }
     }
 
+    /// A text of the record, safe to print, its end left out where it is above `width`: for titles of processes,
+    /// whose beginnings tell them apart.
+    pub(crate) fn front(&self, text: &str, width: usize) -> String {
+        let head: String = text.chars().take(4 * (width + 1)).collect();
+        let safe = printable(&head, self.style.unicode);
+        if columns(&safe) <= width { safe } else { cut(&safe, width, self.ellipsis()) }
+    }
+
     /// A text of the record, safe to print, its middle left out where it is above `width`.
     pub(crate) fn name(&self, text: &str, width: usize) -> String {
         // Four characters of input give at least one column; the rest cannot be seen anyway.

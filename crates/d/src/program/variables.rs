@@ -72,8 +72,8 @@ pub(crate) const VARIABLES: [Variable; 23] = [
     variable("ucaller", U64),
 ];
 
-/// Names of DTrace that are not here, and what there is instead.
-pub(crate) const MISSING: [(&str, &str); 12] = [
+/// Names of DTrace, of bpftrace and of conditions that are not here, and what there is instead.
+pub(crate) const MISSING: [(&str, &str); 13] = [
     ("curthread", "the kernel's structures are not known; take curlwpsinfo and curpsinfo"),
     ("uregs", "registers are not known; arg0 to arg9 are the arguments"),
     ("ipl", "Linux has no interrupt priority level"),
@@ -86,6 +86,7 @@ pub(crate) const MISSING: [(&str, &str); 12] = [
     ("func", "take probefunc"),
     ("retval", "take arg1 in a return probe"),
     ("kstack", "take stack()"),
+    ("title", "it is a variable of `iotomy trace --where` and `--by`; take execname"),
 ];
 
 /// The members of a structure.

@@ -78,6 +78,29 @@ fn connections_for_a_request_each_are_not_those_that_are_used_again() {
 }
 
 #[test]
+fn a_process_is_named_by_its_title_and_advised_by_its_program() {
+    let logged = |title: &str, exec: &str| {
+        let writes = Call { on_cpu_ns: Some(1_000_000), ..moved("write", 1_000, 85_000) };
+        let log = sink(FileKind::File, "/var/log/a.log", 85_000, 1_000);
+        let mut run = Trace { calls: vec![writes], files: vec![log], ..trace() };
+        run.processes[0].title = title.into();
+        run.processes[0].called = exec.into();
+        let mut findings = crate::trace(&run, Some(&limits())).findings;
+        findings.retain(|found| found.id == "small-appends");
+        let [found] = &findings[..] else { panic!("{findings:?}") };
+        (found.text.clone(), found.advice.clone())
+    };
+    let (text, advice) = logged("nginx: worker process", "nginx");
+    assert!(text.starts_with("nginx: worker process wrote 1,000 times"), "{text}");
+    // Without a title its program's name is its own, and the advice is the same.
+    let (text, same) = logged("", "nginx");
+    assert!(text.starts_with("nginx wrote 1,000 times"), "{text}");
+    assert_eq!(advice, same);
+    let (_, other) = logged("nginx: worker process", "");
+    assert_ne!(advice, other);
+}
+
+#[test]
 fn a_path_that_is_opened_over_and_over_is_named() {
     let opened = |path: &str, calls, ns, error: Option<&str>| PathUse {
         pid: 1,

@@ -25,6 +25,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "kernel_numbers.bpf.h"
 #include "trace.h"
 #include "block.h"
 #include "thread.bpf.h"
@@ -37,9 +38,6 @@
 #define OPERATION    0xff /* of bi_opf and cmd_flags */
 #define REQ_OP_FLUSH 2
 #define WRITES(op)   ((op)&1 || (op) == REQ_OP_FLUSH) /* as op_is_write has it */
-#define S_IFMT	     0170000
-#define S_IFREG	     0100000
-#define S_IFBLK	     0060000
 #define O_DIRECT     040000
 #define O_DSYNC	     010000
 #define NOT_A_FILE   3 /* low bits of page->mapping: anonymous or movable memory */

@@ -266,8 +266,18 @@ impl Books {
     /// Notes the titles that processes have at the end of the watch.
     pub(super) fn note_titles(&mut self) {
         let own = std::process::id();
-        for (id, image) in self.images.iter().filter(|(_, one)| one.live > 0 && one.pid != own) {
-            self.first_arguments.insert(*id, title::first_argument(image.pid));
+        let alive: Vec<(u32, u32)> = self
+            .images
+            .iter()
+            .filter(|(_, one)| one.live > 0 && one.pid != own)
+            .map(|(id, one)| (*id, one.pid))
+            .collect();
+        let first_arguments = title::first_arguments(alive.iter().map(|(_, pid)| *pid).collect());
+        for (id, pid) in alive {
+            // Of one that ended meanwhile the programs have told.
+            if let Some(first) = first_arguments.get(&pid).filter(|first| !first.is_empty()) {
+                self.first_arguments.insert(id, first.clone());
+            }
         }
     }
 

@@ -22,10 +22,6 @@
 #define NR_MSGRCV_I386	      (CALL_I386 | 401)
 #define NR_RECVMMSG_TIME_I386 (CALL_I386 | 417)
 
-#define MSG_PEEK	      0x2
-#define MSG_TRUNC	      0x20
-#define MSG_COPY	      040000
-
 /* The kernel takes no more at once; and of the parts of a message no more are looked at here. */
 #define MOST_MESSAGES 1024
 #define MOST_PARTS    64

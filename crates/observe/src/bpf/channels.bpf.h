@@ -12,18 +12,8 @@
  * a UNIX connection the end that has a name listens.
  */
 
-#define S_IFMT		0170000
-#define S_IFREG		0100000
-#define S_IFBLK		0060000
-#define S_IFSOCK	0140000
-#define SOCK_STREAM	1
-#define IPPROTO_TCP	6
-#define RCV_SHUTDOWN	1
-#define SEND_SHUTDOWN	2
-#define TCP_ESTABLISHED 1
-#define TCP_FIN_WAIT1	4
-#define TCP_FIN_WAIT2	5
-#define TCP_CLOSE_WAIT	8
+#define RCV_SHUTDOWN  1
+#define SEND_SHUTDOWN 2
 
 /* The first bytes that came to a connection before it was accepted. */
 struct early {
@@ -51,19 +41,29 @@ static __always_inline bool is_inet(u32 family)
 	return family == AF_INET || family == AF_INET6;
 }
 
+static __always_inline u32 shutdown_of(u64 sk)
+{
+	return BPF_CORE_READ((struct sock___queue *)sk, sk_shutdown);
+}
+
+/* Messages that wait to be read. */
+static __always_inline u32 queued_of(u64 sk)
+{
+	return BPF_CORE_READ((struct sock___queue *)sk, sk_receive_queue.qlen);
+}
+
 /* Whether bytes have arrived that were not read. Not static, as the others below: the verifier
  * looks at it once. */
 __noinline int has_unread(u64 sk)
 {
 	struct tcp_sock___sequence *tcp = (void *)sk;
-	struct sock___queue *sock = (void *)sk;
 	s32 unread;
 
 	if (!is_inet(family_of(sk)))
-		return BPF_CORE_READ(sock, sk_receive_queue.qlen) > 0;
+		return queued_of(sk) > 0;
 	unread = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
 	/* The end of what the other end sends counts as a byte. */
-	if (BPF_CORE_READ(sock, sk_shutdown) & RCV_SHUTDOWN)
+	if (shutdown_of(sk) & RCV_SHUTDOWN)
 		unread--;
 	return unread > 0;
 }
@@ -109,23 +109,11 @@ __noinline int read_path(u64 name, struct connection_key *key)
 	return 0;
 }
 
-/* Who asks, of a connection that the watch has not seen being made. */
-__noinline u32 role_of(u64 sk)
+static __always_inline u32 tcp_role_of(u64 sk)
 {
 	struct tcp_sock___sequence *tcp = (void *)sk;
-	u64 peer, acknowledged;
-	bool has_name;
+	u64 acknowledged;
 
-	if (!is_inet(family_of(sk))) {
-		peer = (u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
-		has_name = unix_name(sk);
-		if (!peer || has_name == !!unix_name(peer))
-			return ROLE_UNKNOWN;
-		return has_name ? ROLE_ACCEPT : ROLE_CONNECT;
-	}
-	/* The end of what this end sends would be acknowledged as a byte, too. */
-	if (BPF_CORE_READ((struct sock___queue *)sk, sk_shutdown) & SEND_SHUTDOWN)
-		return ROLE_UNKNOWN;
 	acknowledged = BPF_CORE_READ(tcp, bytes_sent) - BPF_CORE_READ(tcp, bytes_retrans) -
 		       (u32)(BPF_CORE_READ(tcp, snd_nxt) - BPF_CORE_READ(tcp, snd_una));
 	switch (BPF_CORE_READ(tcp, bytes_acked) - acknowledged) {
@@ -135,6 +123,29 @@ __noinline u32 role_of(u64 sk)
 		return ROLE_CONNECT;
 	}
 	return ROLE_UNKNOWN;
+}
+
+/* Who asks, of a connection that the watch has not seen being made. */
+__noinline u32 role_of(u64 sk)
+{
+	u32 role = ROLE_UNKNOWN;
+	bool has_name;
+	u64 peer;
+
+	if (!is_inet(family_of(sk))) {
+		peer = (u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
+		has_name = unix_name(sk);
+		if (!peer || has_name == !!unix_name(peer))
+			return ROLE_UNKNOWN;
+		return has_name ? ROLE_ACCEPT : ROLE_CONNECT;
+	}
+	/* The end of what this end sends would be acknowledged as a byte, too. */
+	if (shutdown_of(sk) & SEND_SHUTDOWN)
+		return ROLE_UNKNOWN;
+	/* An acknowledgement may come while its fields are read. */
+	for (int i = 0; i < 3 && !role; i++)
+		role = tcp_role_of(sk);
+	return role;
 }
 
 /* As lay_key of connections.bpf.h has the rows of `--peers`. */
@@ -229,6 +240,14 @@ static __always_inline struct channel *known_channel(u64 sk, u64 inode)
 	return ch && ch->inode == inode ? ch : NULL;
 }
 
+/* What has arrived at a connection. */
+static __always_inline void note_arrival(struct channel *ch, u64 now)
+{
+	ch->newest_ns = now;
+	if (!ch->arrived_ns)
+		ch->arrived_ns = now;
+}
+
 /* Notes when the first bytes came that were there before the connection was accepted. */
 static __always_inline void take_early(struct channel *ch, u64 sk)
 {
@@ -263,6 +282,7 @@ static __always_inline bool can_send(u32 state)
 /* Makes the connection of a socket known. With a role, if the watch has seen it being made. */
 __noinline int meet(const struct target *at, u32 image, u32 role)
 {
+	bool is_accepted = role == ROLE_ACCEPT;
 	struct channel *ch;
 	u64 sk;
 
@@ -287,17 +307,12 @@ __noinline int meet(const struct target *at, u32 image, u32 role)
 	ch->key.image = image;
 	lay_ends(&ch->key, sk, role);
 	take_early(ch, sk);
+	/* What came while the call that accepts it was about to return. */
+	if (is_accepted && KERNEL_HAS(DATA_READY) && !ch->arrived_ns && has_unread(sk))
+		note_arrival(ch, bpf_ktime_get_ns());
 	if (!role && ch->key.family != AF_UNIX)
 		ADD(counters.unclear, 1);
 	return 0;
-}
-
-/* What has arrived at a connection. */
-static __always_inline void note_arrival(struct channel *ch, u64 now)
-{
-	ch->newest_ns = now;
-	if (!ch->arrived_ns)
-		ch->arrived_ns = now;
 }
 
 /* Once bytes were read: those that are left came last. */

@@ -15,15 +15,6 @@
 
 #ifdef DETAILS
 
-#define IPPROTO_TCP	  6
-#define TCP_ESTABLISHED	  1
-#define TCP_SYN_SENT	  2
-#define TCP_SYN_RECV	  3
-#define TCP_FIN_WAIT1	  4
-#define TCP_FIN_WAIT2	  5
-#define TCP_CLOSE	  7
-#define TCP_CLOSE_WAIT	  8
-
 #define NR_CONNECT	  42
 #define NR_CONNECT_I386	  (CALL_I386 | 362)
 #define NR_IO_URING_ENTER 426 /* by both entries */
@@ -377,16 +368,6 @@ static __always_inline void note_closed(u64 sk)
 		if (track->counted)
 			measure(track, sk, 1);
 	}
-}
-
-/* The socket that a tracepoint is given, as a number: functions take no pointers of the kernel's.
- */
-static __always_inline u64 first_argument(void *ctx)
-{
-	u64 at = 0;
-
-	bpf_probe_read_kernel(&at, sizeof(at), ctx);
-	return at;
 }
 
 SEC("tp_btf/inet_sock_set_state")

@@ -26,18 +26,19 @@ static __always_inline struct exchange_row *row_of(const struct channel *ch)
 	return row;
 }
 
-/* Who ends an exchange that two threads end at once: not both. */
-static __always_inline bool takes_it(struct channel *ch)
+/* When the exchange under way began, for who ends it: of two threads that do so at once, one is
+ * told 0. */
+static __always_inline u64 take_exchange(struct channel *ch)
 {
-	u64 generation = ch->generation;
+	u64 began_ns = __sync_lock_test_and_set(&ch->began_ns, 0);
 
-	return __sync_val_compare_and_swap(&ch->generation, generation, generation + 1) ==
-	       generation;
+	if (began_ns)
+		__sync_fetch_and_add(&ch->generation, 1);
+	return began_ns;
 }
 
 static __always_inline void forget_exchange(struct channel *ch)
 {
-	ch->began_ns = 0;
 	ch->end_ns = 0;
 	ch->writing = 0;
 	ch->moved = 0;
@@ -46,12 +47,13 @@ static __always_inline void forget_exchange(struct channel *ch)
 	__builtin_memset(&ch->spent, 0, sizeof(ch->spent));
 }
 
-/* A request without an answer. Not static, as the next one: the verifier looks at it once. */
+/* A request without an answer, be it read or not. Not static, as the next one: the verifier looks
+ * at it once. */
 __noinline int count_unanswered(struct channel *ch)
 {
 	struct exchange_row *row;
 
-	if (!ch || !takes_it(ch))
+	if (!ch || !(take_exchange(ch) || __sync_lock_test_and_set(&ch->arrived_ns, 0)))
 		return 0;
 	row = row_of(ch);
 	if (row)
@@ -75,10 +77,13 @@ static __always_inline u64 end_of(const struct channel *ch, u64 now)
 __noinline int finish(struct channel *ch, u64 now)
 {
 	struct exchange_row *row;
-	u64 end_ns, wall_ns = 0;
+	u64 began_ns, end_ns, wall_ns = 0;
 	u32 bucket;
 
-	if (!ch || !takes_it(ch))
+	if (!ch)
+		return 0;
+	began_ns = take_exchange(ch);
+	if (!began_ns)
 		return 0;
 	row = row_of(ch);
 	if (!row) {
@@ -86,15 +91,15 @@ __noinline int finish(struct channel *ch, u64 now)
 		return 0;
 	}
 	end_ns = end_of(ch, now);
-	if (end_ns > ch->began_ns)
-		wall_ns = end_ns - ch->began_ns;
+	if (end_ns > began_ns)
+		wall_ns = end_ns - began_ns;
 	add(&row->requests, 1);
 	add(&row->pipelined, ch->pipelined);
 	add(&row->moved, ch->moved);
 	add(&row->unseen, ch->unseen);
 	add(&row->wall_ns, wall_ns);
 	raise_to(&row->max_ns, wall_ns);
-	add(&row->unread_ns, ch->read_ns - ch->began_ns);
+	add(&row->unread_ns, ch->read_ns - began_ns);
 	add(&row->spent.on_cpu_ns, ch->spent.on_cpu_ns);
 	add(&row->spent.runnable_ns, ch->spent.runnable_ns);
 	add(&row->spent.disk_ns, ch->spent.disk_ns);
@@ -120,7 +125,8 @@ __noinline int end_channel(struct channel *ch, u64 now)
 		return 0;
 	if (ch->began_ns && is_answered(ch) && ch->key.role)
 		finish(ch, now);
-	else if (ch->began_ns || (ch->arrived_ns && ch->key.role == ROLE_ACCEPT))
+	/* What came behind it was no more than read. */
+	if (ch->began_ns || (ch->arrived_ns && ch->key.role == ROLE_ACCEPT))
 		count_unanswered(ch);
 	return 0;
 }

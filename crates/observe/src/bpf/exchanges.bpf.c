@@ -13,20 +13,23 @@
  * what ends an exchange is the beginning of the next one, or the end of the connection. What is
  * written is noted at the entry of the call, for the answer to it may be read before that returns.
  *
- * A call of a watched thread costs two look-ups in task storage, one that moves bytes through a
- * connection two hash look-ups and a clock read besides, a request a third and some twenty atomic
- * additions. What arrives costs a hash look-up, on the whole machine.
+ * A call of a watched thread costs four look-ups in task storage, one that moves bytes through a
+ * connection two in a hash besides for each of its ends, and a clock read at entry, at return, or
+ * at both; a request one more and some twenty atomic additions. What arrives costs a hash look-up,
+ * on the whole machine.
  *
- * Limits: it knows no protocol. Requests that are read together are one, and so are requests that
- * are written before an answer is read. The thread that serves may serve others meanwhile: its time
- * is split all the same. What io_uring moves is not seen. Every map is bounded, and what finds no
- * room is counted.
+ * Limits: of more than some thousand connections that wait with bytes to be accepted, those longest
+ * there are taken for newly arrived. It knows no protocol. Requests that are read together are one,
+ * and so are requests that are written before an answer is read. The thread that serves may serve
+ * others meanwhile: its time is split all the same. What io_uring moves is not seen. Every map is
+ * bounded, and what finds no room is counted.
  */
 #include "types.bpf.h"
 #include "exchanges_types.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "kernel_numbers.bpf.h"
 #include "trace.h"
 #include "exchanges.h"
 #include "thread.bpf.h"
@@ -34,14 +37,6 @@
 #include "slots.bpf.h"
 #include "tables.bpf.h"
 #include "descriptors.bpf.h"
-
-#define SOCKFS_MAGIC 0x534F434B
-#define AF_UNIX	     1
-#define AF_INET	     2
-#define AF_INET6     10
-/* Of a receive that leaves the bytes where they are, or asks for errors. */
-#define MSG_PEEK     0x2
-#define MSG_ERRQUEUE 0x2000
 
 const volatile struct exchange_knobs knobs SEC(".rodata.knobs");
 
@@ -67,9 +62,7 @@ struct serving {
 	u64 disk_ns;
 	u64 peer_ns;
 	u64 lock_ns;
-	/* When it last asked, and was last answered. */
-	u64 asked_ns;
-	u64 answered_ns;
+	struct target asked; /* last */
 	/* Its call. */
 	u32 in_call;
 	u32 waits;
@@ -113,12 +106,40 @@ static __always_inline u64 file_at(struct task_struct *task, struct pt_regs *reg
 	return file_number(task, argument(regs, abi, at));
 }
 
-/* Whether a receive takes nothing out of the socket: by the argument that has its flags. */
-static __always_inline bool leaves(struct pt_regs *regs, u32 abi, u32 at)
+/* Whether a receive takes nothing out of the socket, by its flags: it leaves the bytes there, or
+ * asks for errors. */
+static __always_inline bool leaves(struct pt_regs *regs, u32 abi, u64 number)
 {
-	u32 flags = wide_argument(regs, abi ? CALL_I386 : 0, at);
+	u32 at = knobs.flags[abi][number];
 
-	return flags & (MSG_PEEK | MSG_ERRQUEUE);
+	if (!at)
+		return false;
+	return wide_argument(regs, abi ? CALL_I386 : 0, at - 1) & (MSG_PEEK | MSG_ERRQUEUE);
+}
+
+/* What a call reads from. */
+static __always_inline void look_at_from(struct serving *s, struct task_struct *task,
+					 struct pt_regs *regs, u64 number)
+{
+	u32 abi = abi_of(task), at = knobs.transfers[abi][number] & 0xf;
+
+	if (at && !leaves(regs, abi, number))
+		look_at(file_at(task, regs, at - 1), &s->from);
+}
+
+/* A read that was under way when the watch began: the request that it returns with was not seen to
+ * arrive. */
+static __always_inline void begin_late(struct serving *s, const struct thread *t,
+				       struct task_struct *task, struct pt_regs *regs)
+{
+	u64 number = regs->orig_ax;
+
+	if (number > 511)
+		return;
+	begin_call(s, t);
+	look_at_from(s, task, regs, number);
+	begin_transfer(s, t);
+	end_call(s, t);
 }
 
 SEC("tp_btf/sys_enter")
@@ -128,7 +149,7 @@ int BPF_PROG(exchange_enter, struct pt_regs *regs, long id)
 	struct thread *t = thread_of(task);
 	struct serving *s;
 	u64 number = id;
-	u32 abi, transfer, flags;
+	u32 abi, to;
 
 	if (!t || !t->image || over)
 		return 0;
@@ -142,18 +163,16 @@ int BPF_PROG(exchange_enter, struct pt_regs *regs, long id)
 		return 0;
 	abi = abi_of(task);
 	s->waits = knobs.waits[abi][number];
-	transfer = knobs.transfers[abi][number];
-	flags = knobs.flags[abi][number];
 	if (s->waits == CLOSES)
 		close_file(file_at(task, regs, 0));
 	else if (s->waits == CONNECTS)
 		look_at(file_at(task, regs, 0), &s->to);
-	if (!transfer)
+	if (!knobs.transfers[abi][number])
 		return 0;
-	if (transfer & 0xf && !(flags && leaves(regs, abi, flags - 1)))
-		look_at(file_at(task, regs, (transfer & 0xf) - 1), &s->from);
-	if (transfer >> 4)
-		look_at(file_at(task, regs, (transfer >> 4) - 1), &s->to);
+	look_at_from(s, task, regs, number);
+	to = knobs.transfers[abi][number] >> 4;
+	if (to)
+		look_at(file_at(task, regs, to - 1), &s->to);
 	begin_transfer(s, t);
 	return 0;
 }
@@ -168,9 +187,16 @@ int BPF_PROG(exchange_exit, struct pt_regs *regs, long ret)
 	if (!t)
 		return 0;
 	s = task_row(&servings, task);
-	if (!s || !s->in_call)
+	if (s ? !s->in_call : !t->image || ret <= 0 || over)
 		return 0;
-	end_call(s, t);
+	if (s) {
+		end_call(s, t);
+	} else {
+		s = made_task_row(&servings, task, &not_serving);
+		if (!s)
+			return 0;
+		begin_late(s, t, task, regs);
+	}
 	if (over)
 		return 0;
 	if (s->waits == ACCEPTS && ret >= 0) {
@@ -183,16 +209,6 @@ int BPF_PROG(exchange_exit, struct pt_regs *regs, long ret)
 		end_transfer(s, t, ret);
 	}
 	return 0;
-}
-
-/* The socket that a tracepoint is given, as a number: functions take no pointers of the kernel's.
- */
-static __always_inline u64 first_argument(void *ctx)
-{
-	u64 at = 0;
-
-	bpf_probe_read_kernel(&at, sizeof(at), ctx);
-	return at;
 }
 
 SEC("tp_btf/tcp_destroy_sock")

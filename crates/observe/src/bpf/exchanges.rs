@@ -22,6 +22,7 @@ use super::layout::{Count, Fields, Wire};
 use super::loading::{Purpose, load};
 use super::object::{RowAction, Session, Shared, map, visit_rows};
 use super::refusal::refusal;
+use super::settings::transfer;
 use super::without::Refused;
 use crate::connections::ByEnds;
 use crate::sockets::named;
@@ -256,13 +257,6 @@ fn waits_for(name: &str) -> u8 {
         _ if is_in("%poll") => EVENTS,
         _ => OTHERS,
     }
-}
-
-/// From + 1 in the low half, to + 1 in the high half.
-fn transfer(name: &str) -> u8 {
-    let how = syscalls::transfer(name).unwrap_or_default();
-    let half = |argument: Option<u8>| argument.map_or(0, |at| at + 1);
-    half(how.from) | half(how.to) << 4
 }
 
 /// The argument that has the flags of a receive, + 1.

@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_programs_number_features_as_the_table_does() {
-        const PLACES: [(&str, &str); 8] = [
+        const PLACES: [(&str, &str); 9] = [
             ("TASK_STORAGE", "task storage"),
             ("RING_BUFFERS", "ring buffers"),
             ("STACK_TABLES", "tables of stacks"),
@@ -286,6 +286,7 @@ mod tests {
             ("REGISTERS", "bpf_task_pt_regs"),
             ("MAPPED_AT", "bpf_find_vma"),
             ("EACH_ROW", "bpf_for_each_map_elem"),
+            ("DATA_READY", "sk_data_ready"),
         ];
         let header = include_str!("without.bpf.h");
         let numbers: Vec<(&str, u32)> = header

@@ -36,4 +36,13 @@ static __always_inline u64 word_at(const void *at)
  */
 #define UNTRUSTED(type, at) (bpf_rdonly_cast ? AS(type, at) : (type *)(at))
 
+/* What a tracepoint is given first, as a number: functions take no pointers of the kernel's. */
+static __always_inline u64 first_argument(void *ctx)
+{
+	u64 at = 0;
+
+	bpf_probe_read_kernel(&at, sizeof(at), ctx);
+	return at;
+}
+
 #endif

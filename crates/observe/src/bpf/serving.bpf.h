@@ -30,6 +30,16 @@ static __always_inline void begin_call(struct serving *s, const struct thread *t
 	__builtin_memset(&s->to, 0, sizeof(s->to));
 }
 
+/* Whether the thread has no answer yet to what it asked last. */
+static __always_inline bool waits_for_answer(const struct serving *s)
+{
+	struct channel *ch = NULL;
+
+	if (s->asked.sk)
+		ch = known_channel(s->asked.sk, s->asked.inode);
+	return ch && ch->began_ns && !ch->end_ns;
+}
+
 static __always_inline void end_call(struct serving *s, const struct thread *t)
 {
 	u64 blocked_ns = newly_blocked(s, t);
@@ -43,7 +53,7 @@ static __always_inline void end_call(struct serving *s, const struct thread *t)
 		s->lock_ns += blocked_ns;
 		break;
 	case FOR_EVENTS:
-		if (s->asked_ns > s->answered_ns)
+		if (waits_for_answer(s))
 			s->peer_ns += blocked_ns;
 		break;
 	case FOR_PEER:
@@ -96,8 +106,9 @@ __noinline int begin_write(struct channel *ch, struct serving *s, const struct t
 	if (!ch || !s || !t)
 		return 0;
 	asks = ch->key.role == ROLE_CONNECT;
-	/* What is sent without a request is no answer. */
-	if (!asks && !ch->began_ns)
+	/* What is sent without a request is no answer, and what no answer can come to, no request.
+	 */
+	if (asks ? shutdown_of(sk) & RCV_SHUTDOWN : !ch->began_ns)
 		return 0;
 	if (has_unread(sk) && (!asks || ch->end_ns))
 		ch->next_pipelined = 1;
@@ -110,14 +121,20 @@ __noinline int begin_write(struct channel *ch, struct serving *s, const struct t
 		begin_serving(ch, s, t, now);
 		s->began = 1;
 	}
-	if (asks) {
-		s->asked_ns = now;
-	} else {
-		ch->write_ns = now;
-		__sync_fetch_and_add(&ch->writing, 1);
-	}
-	s->wrote = 1;
 	s->generation = ch->generation;
+	s->wrote = 1;
+	if (asks) {
+		s->asked = s->to;
+		return 0;
+	}
+	ch->write_ns = now;
+	__sync_fetch_and_add(&ch->writing, 1);
+	/* Another thread has ended it meanwhile. */
+	if (s->generation != ch->generation) {
+		s->wrote = 0;
+		if (ch->writing)
+			__sync_fetch_and_sub(&ch->writing, 1);
+	}
 	return 0;
 }
 
@@ -132,7 +149,7 @@ __noinline int end_write(struct channel *ch, struct serving *s, const struct thr
 		/* Nothing was asked. */
 		if (ret <= 0 && s->began && !ch->end_ns) {
 			ch->began_ns = 0;
-			s->asked_ns = 0;
+			s->asked.sk = 0;
 		}
 		return 0;
 	}
@@ -147,7 +164,7 @@ __noinline int end_write(struct channel *ch, struct serving *s, const struct thr
 /* A call that has read. */
 __noinline int end_read(struct channel *ch, struct serving *s, const struct thread *t, u64 sk)
 {
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), arrived_ns;
 
 	if (!ch || !s || !t)
 		return 0;
@@ -156,15 +173,15 @@ __noinline int end_read(struct channel *ch, struct serving *s, const struct thre
 		if (!ch->began_ns)
 			return 0;
 		ch->end_ns = now;
-		s->answered_ns = now;
 		spend(ch, s, t, now);
 		return 0;
 	}
 	if (ch->began_ns && is_answered(ch))
 		finish(ch, now);
 	if (!ch->began_ns) {
-		ch->unseen = !ch->arrived_ns;
-		ch->began_ns = ch->arrived_ns ? ch->arrived_ns : now;
+		arrived_ns = ch->arrived_ns;
+		ch->unseen = !arrived_ns;
+		ch->began_ns = arrived_ns && arrived_ns < now ? arrived_ns : now;
 		ch->pipelined = ch->next_pipelined;
 		ch->next_pipelined = 0;
 		begin_serving(ch, s, t, now);
@@ -287,7 +304,9 @@ __noinline int arrive(u64 at)
 		return 0;
 	early.ends = ends_of(at);
 	before = bpf_map_lookup_elem(&early_arrivals, &key);
-	if (before && before->ends == early.ends)
+	/* The struct of a UNIX socket that was never accepted may have been given to another one.
+	 */
+	if (before && before->ends == early.ends && !(family == AF_UNIX && queued_of(at) == 1))
 		return 0;
 	early.arrived_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&early_arrivals, &key, &early, BPF_ANY);

@@ -77,22 +77,26 @@ pub(super) fn knobs(request: &Request, looked_at: bool) -> Knobs {
     }
 }
 
-/// As the kernel side wants it: from + 1 in the low half, to + 1 in the high half. The calls that are
-/// special have other arguments by the 32-bit entry, where they are left out.
+/// What a call moves bytes between, as the kernel side wants it: from + 1 in the low half, to + 1 in the high half.
+pub(super) fn transfer(name: &str) -> u8 {
+    let how = syscalls::transfer(name).unwrap_or_default();
+    let half = |argument: Option<u8>| argument.map_or(0, |at| at + 1);
+    half(how.from) | half(how.to) << 4
+}
+
+/// Of each call. The calls that are special have other arguments by the 32-bit entry, where they are left out.
 fn transfers() -> [[u8; 512]; 2] {
     const SPECIAL: u8 = 0xf;
     let of_abi = |abi| {
         std::array::from_fn(|number| {
             let name = syscalls::name(abi, number as u32);
-            let half = |argument: Option<u8>| argument.map_or(0, |a| a + 1);
             if abi == Abi::X86_64 && name == "mmap" {
                 return SPECIAL;
             }
             if let Some(count) = syscalls::polls(&name).filter(|_| abi == Abi::X86_64) {
                 return SPECIAL | (count + 1) << 4;
             }
-            let how = syscalls::transfer(&name).unwrap_or_default();
-            half(how.from) | half(how.to) << 4
+            transfer(&name)
         })
     };
     [of_abi(Abi::X86_64), of_abi(Abi::I386)]

@@ -160,10 +160,19 @@ impl NameCache {
     fn look_at_titles(&mut self, sight: &mut SnapshotSums<'_>) {
         self.snapshots = self.snapshots.wrapping_add(1);
         self.first_arguments.retain(|image, _| sight.is_alive(*image));
-        for (id, image) in sight.images.iter().filter(|(_, image)| image.doing.threads > 0) {
-            let is_due = id.wrapping_add(self.snapshots).is_multiple_of(TITLES);
-            if is_due || !self.first_arguments.contains_key(id) {
-                self.first_arguments.insert(*id, title::first_argument(image.doing.pid));
+        let due: Vec<(u32, u32)> = sight
+            .images
+            .iter()
+            .filter(|(id, image)| {
+                let is_due = id.wrapping_add(self.snapshots).is_multiple_of(TITLES);
+                image.doing.threads > 0 && (is_due || !self.first_arguments.contains_key(id))
+            })
+            .map(|(id, image)| (*id, image.doing.pid))
+            .collect();
+        let mut first_arguments = title::first_arguments(due.iter().map(|(_, pid)| *pid).collect());
+        for (id, pid) in due {
+            if let Some(first) = first_arguments.remove(&pid) {
+                self.first_arguments.insert(id, first);
             }
         }
         for (id, first) in &self.first_arguments {

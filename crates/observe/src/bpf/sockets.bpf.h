@@ -4,11 +4,6 @@
  * stands where other files have their path.
  */
 
-#define SOCKFS_MAGIC 0x534F434B
-#define AF_UNIX	     1
-#define AF_INET	     2
-#define AF_INET6     10
-
 /* The name of a UNIX socket; not static: the verifier looks at it once. */
 __noinline u32 read_unix_name(u64 of, struct socket_name *to, bool is_peer)
 {

@@ -78,7 +78,7 @@ __noinline int put_path_before(struct subject *s, const struct roomy_name *from,
 		PUT_WORD_BEFORE(s, "pipe");
 		return 0;
 	}
-	if (from->name.magic == SOCKFS) {
+	if (from->name.magic == SOCKFS_MAGIC) {
 		put_number_before(s, inode);
 		PUT_WORD_BEFORE(s, "socket");
 		return 0;

@@ -7,7 +7,6 @@
 #define TEXT_MOST     512
 
 #define ANON_INODE_FS 0x09041934
-#define SOCKFS	      0x534f434b
 #define PIPEFS	      0x50495045
 
 struct subject {

@@ -24,6 +24,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "kernel_numbers.bpf.h"
 #include "trace.h"
 #include "thread.bpf.h"
 #include "owners.bpf.h"

@@ -15,6 +15,7 @@
 #define REGISTERS    9
 #define MAPPED_AT    10
 #define EACH_ROW     12
+#define DATA_READY   23
 
 const volatile u32 without SEC(".rodata.without");
 
@@ -37,12 +38,16 @@ static __always_inline void *task_row(void *table, struct task_struct *task)
 /* The same, made as `fresh` where it is not there yet. */
 static __always_inline void *made_task_row(void *table, struct task_struct *task, const void *fresh)
 {
+	void *row;
 	u64 key;
 
 	if (KERNEL_HAS(TASK_STORAGE))
 		return bpf_task_storage_get(table, task, (void *)fresh,
 					    BPF_LOCAL_STORAGE_GET_F_CREATE);
 	key = (u64)task;
+	row = bpf_map_lookup_elem(table, &key);
+	if (row)
+		return row;
 	bpf_map_update_elem(table, &key, fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(table, &key);
 }

@@ -261,6 +261,8 @@ fn disagreement(change: &Change) -> Option<String> {
 /// The advice where there is no verdict.
 fn what_would_decide(page: &Page<'_>, record: &Against) -> Option<String> {
     let name = page.name(&record.baseline, 60);
+    // No run can be kept by the number of another.
+    let is_number = record.baseline.bytes().all(|byte| byte.is_ascii_digit());
     let undecided =
         || record.changes.iter().filter(|change| change.verdict == Some(RaceVerdict::Undecided));
     let first = undecided().next()?;
@@ -273,8 +275,12 @@ fn what_would_decide(page: &Page<'_>, record: &Against) -> Option<String> {
         undecided().filter_map(|change| change.more_runs).max().map(|more| {
             format!("about {} of this one", counted(u128::from(more), "more run", "more runs"))
         }),
-        (first.sessions < 3).then(|| {
-            format!("a baseline of at least 3 sessions: repeat the earlier one with --save={name}")
+        (first.sessions < 3).then(|| match is_number {
+            false => format!(
+                "a baseline of at least 3 sessions: repeat the earlier one with --save={name}"
+            ),
+            true => "a baseline of at least 3 sessions: keep them by one name, with --save=NAME"
+                .to_owned(),
         }),
         (first.unit == "ns").then(|| {
             "both in turn on this machine: `iotomy race` with the earlier and the later command"

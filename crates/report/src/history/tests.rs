@@ -98,6 +98,16 @@ pub(crate) fn elsewhere() -> Against {
     against
 }
 
+#[test]
+fn sessions_are_never_advised_to_be_kept_by_a_number() {
+    let mut of_a_number = short();
+    let text = against(&of_a_number, &Style::default());
+    assert!(text.contains("--save=main"), "{text}");
+    of_a_number.baseline = "7".into();
+    let text = against(&of_a_number, &Style::default());
+    assert!(text.contains("--save=NAME") && !text.contains("--save=7"), "{text}");
+}
+
 /// With too few runs and sessions for the first measure, whose sessions disagree.
 fn short() -> Against {
     let mut against = held();

@@ -16,7 +16,7 @@ use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::peers::PeerNames;
 use crate::trace::CallSum;
-use crate::trace::images::{cpus_used, label, on_cpu};
+use crate::trace::images::{cpus_used, label, on_cpu, titled_label};
 
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
@@ -357,7 +357,7 @@ impl<'a> SnapshotDelta<'a> {
         let row = |one: &ProcessCounts| {
             let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
             let subject = Subject::Process(one.pid, one.exec.clone());
-            let mut row = Row::new(subject, label(page, one.name(), one.pid));
+            let mut row = Row::new(subject, titled_label(page, &one.title, &one.exec, one.pid));
             let now = one.ledger.as_ref().unwrap_or(&nothing);
             let then = old.ledger.as_ref().unwrap_or(&nothing);
             row.cell(one.threads.into(), count);

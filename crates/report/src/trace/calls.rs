@@ -8,7 +8,7 @@ use iotomy_record::{Call, SortKey, Trace};
 
 use super::call_columns;
 use super::call_sum::CallSum;
-use super::images::{Image, command_line};
+use super::images::{Image, arguments};
 use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, rows, shown_images};
 use crate::columns::Extent;
 use crate::numbers::{decimals_for, fixed, thousands};
@@ -45,7 +45,7 @@ fn print_title(page: &mut Page<'_>, image: &Image<'_>) {
     }
     let alone = image.process.filter(|process| process.count() == 1 && !process.before_exec);
     let room = page.width().saturating_sub(crate::page::columns(&label) + 5);
-    let argv = alone.map(|one| command_line(page, &one.argv, one.argv_words, room));
+    let argv = alone.map(|one| arguments(page, one, room));
     let argv = argv.unwrap_or_default();
     page.line(&[(Ink::Plain, "  "), (Ink::Bold, &label), (Ink::Plain, "   "), (Ink::Dim, &argv)]);
 }

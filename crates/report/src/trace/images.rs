@@ -4,12 +4,12 @@
 //! every (pid, exec) of processes, calls and ledger, once. Forks that executed another program are
 //! one image, unless each was requested: their work is the cost of a fork.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iotomy_record::{Call, LedgerRow, Process, RingOperation, SortKey, Trace, statistic};
 
 use super::call_sum::CallSum;
-use crate::numbers::thousands;
+use crate::numbers::{counted, thousands};
 use crate::page::{Page, columns};
 
 /// One program image of one process.
@@ -30,10 +30,10 @@ pub(crate) struct Image<'r> {
 impl<'r> Image<'r> {
     /// `dd (29838)`, or `cc1 × 210` for several images.
     pub(crate) fn label(&self, page: &Page<'_>) -> String {
-        match (self.forks, self.process.map_or(1, Process::count)) {
-            (0, 1) => label(page, self.name(), self.pid),
-            (0, n) => times(page, self.name(), n),
-            (1, _) => format!("{} before exec ({})", page.name(self.name(), 24), self.pid),
+        match (self.forks, self.process) {
+            (0, Some(process)) => process_label(page, process, self.pid),
+            (0, None) => label(page, self.exec, self.pid),
+            (1, _) => format!("{} before exec ({})", page.name(self.name(), NAME), self.pid),
             (n, _) => times(page, "before exec", n),
         }
     }
@@ -76,16 +76,58 @@ impl<'r> Image<'r> {
     }
 }
 
+/// Columns of a name.
+const NAME: usize = 24;
+
 /// `dd (29838)`; names may be empty.
 pub(crate) fn label(page: &Page<'_>, exec: &str, pid: u32) -> String {
-    match exec.is_empty() {
-        true => format!("{NAMELESS} ({pid})"),
-        false => format!("{} ({pid})", page.name(exec, 24)),
+    with_id(&or_nameless(page.name(exec, NAME)), pid)
+}
+
+/// `dd (29838)`, or `cc1 × 210` for several images.
+pub(crate) fn process_label(page: &Page<'_>, process: &Process, pid: u32) -> String {
+    match process.count() {
+        1 => label_one(page, process, pid),
+        n => {
+            let name = shown_name(page, &process.title, process.program());
+            with_count(page, &or_nameless(name), n)
+        }
     }
+}
+
+/// `dd (29838)`, of several images, too.
+fn label_one(page: &Page<'_>, process: &Process, pid: u32) -> String {
+    titled_label(page, &process.title, process.program(), pid)
+}
+
+/// `postgres: walwriter (812)`, or `dd (29838)` of a process without a title.
+pub(crate) fn titled_label(page: &Page<'_>, title: &str, program: &str, pid: u32) -> String {
+    with_id(&or_nameless(shown_name(page, title, program)), pid)
+}
+
+/// The title or else the program, within the columns of a name: of a title the front.
+fn shown_name(page: &Page<'_>, title: &str, program: &str) -> String {
+    if title.is_empty() { page.name(program, NAME) } else { page.front(title, NAME) }
+}
+
+fn or_nameless(name: String) -> String {
+    if name.is_empty() { NAMELESS.to_owned() } else { name }
+}
+
+fn with_id(name: &str, pid: u32) -> String {
+    format!("{name} ({pid})")
 }
 
 /// In place of a name that is empty.
 pub(crate) const NAMELESS: &str = "(no name)";
+
+/// The arguments of an image as [`command_line`] has them. A process that sets a title writes over its arguments and
+/// leaves empty ones behind the title, which are not shown.
+pub(super) fn arguments(page: &Page<'_>, process: &Process, room: usize) -> String {
+    let is_shown = |word: &&String| process.title.is_empty() || !word.is_empty();
+    let words: Vec<String> = process.argv.iter().filter(is_shown).cloned().collect();
+    command_line(page, &words, process.argv_words, room)
+}
 
 /// A command line within so many columns. An empty word has quotation marks, and of one that was cut
 /// there is the number of `all` words.
@@ -106,8 +148,11 @@ pub(crate) fn command_line(page: &Page<'_>, words: &[String], all: u32, room: us
 
 /// `cc1 × 210`.
 pub(super) fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
+    with_count(page, &or_nameless(page.name(name, NAME)), n)
+}
+
+fn with_count(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
     let times = if page.unicode() { "×" } else { "x" };
-    let name = if name.is_empty() { NAMELESS.to_owned() } else { page.name(name, 24) };
     format!("{name} {times} {}", thousands(n.into()))
 }
 
@@ -129,9 +174,16 @@ impl<'r> Names<'r> {
     /// `dd (29838)`, or `cc1 × 210` for several images.
     pub(crate) fn label(&self, page: &Page<'_>, exec: &str, pid: u32) -> String {
         match self.0.get(&(pid, exec)) {
-            Some(process) if process.count() > 1 => times(page, process.name(), process.count()),
-            Some(process) => label(page, process.name(), pid),
+            Some(process) => process_label(page, process, pid),
             None => label(page, exec, pid),
+        }
+    }
+
+    /// `nginx (812)` of the only one of these processes, or `3 processes`.
+    pub(super) fn label_all(&self, page: &Page<'_>, all: &BTreeSet<(u32, &str)>) -> String {
+        match all.first() {
+            Some((pid, exec)) if all.len() == 1 => self.label(page, exec, *pid),
+            _ => counted(all.len() as u128, "process", "processes"),
         }
     }
 
@@ -143,7 +195,10 @@ impl<'r> Names<'r> {
 
     /// The name of one of them, with its id.
     pub(crate) fn label_one(&self, page: &Page<'_>, exec: &str, pid: u32) -> String {
-        label(page, self.0.get(&(pid, exec)).map_or(exec, |process| process.name()), pid)
+        match self.0.get(&(pid, exec)) {
+            Some(process) => label_one(page, process, pid),
+            None => label(page, exec, pid),
+        }
     }
 
     /// How many identical ones the entry represents.

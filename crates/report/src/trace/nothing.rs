@@ -88,8 +88,14 @@ fn no_calls(record: &Trace) -> String {
         1 => "the process".to_owned(),
         n => format!("the {}", counted(n.into(), "process", "processes")),
     };
-    match on_cpu {
-        0 => format!("{who} made no calls"),
-        ns => format!("{who} made no calls, and ran for {} outside of them", duration(ns as f64)),
+    let ran = duration(on_cpu as f64);
+    // The last stretch of a watch lacks the calls that are still under way.
+    match (record.ring.is_some(), on_cpu) {
+        (true, 0) => "no call returned in the stretch".to_owned(),
+        (true, _) => {
+            format!("no call returned in the stretch, and {who} ran for {ran} outside of calls")
+        }
+        (false, 0) => format!("{who} made no calls"),
+        (false, _) => format!("{who} made no calls, and ran for {ran} outside of them"),
     }
 }

@@ -184,11 +184,7 @@ fn lacks_accept_times(record: &Trace) -> bool {
 }
 
 fn users(page: &Page<'_>, names: &Names<'_>, one: &Peer<'_>) -> String {
-    match one.by.first() {
-        None => String::new(),
-        Some((pid, exec)) if one.by.len() == 1 => names.label(page, exec, *pid),
-        _ => counted(one.by.len() as u128, "process", "processes"),
-    }
+    if one.by.is_empty() { String::new() } else { names.label_all(page, &one.by) }
 }
 
 /// All of them, for a page; nothing where there are only pipes that nobody asked about.

@@ -4,7 +4,7 @@
 
 use iotomy_record::Trace;
 
-use super::images::{self, Image, command_line, residual};
+use super::images::{self, Image, residual};
 use super::shown_images;
 use crate::columns::{Columns, Extent};
 use crate::numbers::{decimals_for, fixed};
@@ -41,7 +41,7 @@ pub(super) fn sheet(
         image.label(page) + &binary.map(|binary| format!(" [{binary}]")).unwrap_or_default()
     };
     let arguments = |image: &Image<'_>| match image.process {
-        Some(process) => command_line(page, &process.argv, process.argv_words, 200),
+        Some(process) => images::arguments(page, process, 200),
         None => String::new(),
     };
     Columns::new()

@@ -10,7 +10,7 @@ use iotomy_record::{Exchange, Role, Trace};
 use super::images::Names;
 use super::{USUAL_ROWS, rows};
 use crate::columns::{Columns, Extent, sort};
-use crate::numbers::{counted, figure, thousands};
+use crate::numbers::{figure, thousands};
 use crate::page::{Ink, Page};
 use crate::peers::PeerNames;
 use crate::sheet::{Cell, Field, Sheet};
@@ -54,7 +54,9 @@ fn by_peer(record: &Trace) -> Vec<Sum<'_>> {
 }
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
-    if record.requests.is_empty() && !record.view.requests {
+    let missing = &record.observer.missing;
+    let are_timed = record.view.requests && missing.iter().all(|one| one.feature != "requests");
+    if record.requests.is_empty() && !are_timed {
         return;
     }
     page.blank();
@@ -114,10 +116,7 @@ where
         .behind("p50_ns", us("p90_ns", "p90", 3), quantile(0.9))
         .behind("p90_ns", us("p99_ns", "p99", 10), quantile(0.99))
         .behind("p99_ns", us("p99_9_ns", "p99.9", 4), quantile(0.999))
-        .text(Field::text("by", "by").worth(1), move |sum| match sum.by.first() {
-            Some((pid, exec)) if sum.by.len() == 1 => names.label(page, exec, *pid),
-            _ => counted(sum.by.len() as u128, "process", "processes"),
-        })
+        .text(Field::text("by", "by").worth(1), move |sum| names.label_all(page, &sum.by))
         .text(Field::remarks(), move |sum| remarks(&sum.of, extent).join(", "))
 }
 

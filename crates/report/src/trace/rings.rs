@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::calls::{ALL_RINGS, RING_PREFIX};
-use iotomy_record::{RingOperation, Trace};
+use iotomy_record::{RingOperation, SortKey, Trace};
 
 use super::images::{Image, Names};
 use super::{USUAL_ROWS, rows};
@@ -46,7 +46,11 @@ fn by_operation(record: &Trace) -> Vec<Sum<'_>> {
         sum.by.insert((row.pid, &row.exec));
     }
     let mut sums: Vec<Sum<'_>> = sums.into_values().collect();
-    columns::sort(&mut sums, record.view.sort, |sum| &sum.of, |row| row.submitted);
+    match record.view.sort {
+        // Its column is none of those that the statistics declare, since it may be a bound.
+        SortKey::MAX => sums.sort_by_key(|sum| Reverse(sum.of.max_ns)),
+        key => columns::sort(&mut sums, key, |sum| &sum.of, |row| row.submitted),
+    }
     sums
 }
 
@@ -165,10 +169,9 @@ fn table(page: &Page<'_>, record: &Trace, images: usize, extent: Extent) -> Shee
             let at_most = if sum.of.max_is_bound { page.at_most() } else { "" };
             Cell { text: format!("{at_most}{}", cell.text), ..cell }
         })
-        .text(Field::text("by", "by").worth(1), |sum| match sum.by.first() {
-            _ if images < 2 => String::new(),
-            Some((pid, exec)) if sum.by.len() == 1 => names.label(page, exec, *pid),
-            _ => counted(sum.by.len() as u128, "process", "processes"),
+        .text(Field::text("by", "by").worth(1), |sum| match images {
+            0 | 1 => String::new(),
+            _ => names.label_all(page, &sum.by),
         })
         .text(Field::remarks(), |sum| remarks(page, &sum.of).join(", "))
         .sheet("ring_operations", "Ring operations (io_uring)", &by_operation(record), None, extent)

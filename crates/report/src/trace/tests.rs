@@ -25,6 +25,7 @@ mod overhead;
 mod peers;
 mod requests;
 mod threads;
+mod titles;
 
 golden!(one_process, rendered(&records::dd()));
 golden!(a_tree_of_processes, rendered(&records::shell_tree()));
@@ -139,6 +140,21 @@ fn every_table_follows_the_keys_of_its_columns() {
     assert!(name[..name.len() - 1].is_sorted(), "{name:?}");
     assert_eq!(rows("written", "call"), rows("wall", "call"), "they have no such column");
     assert_ne!(rows("involuntary", "thread"), rows("errors", "thread"));
+}
+
+#[test]
+fn ring_operations_follow_the_sort_key() {
+    let first = |sort| {
+        let mut record = records::rings();
+        record.ring_operations[3].max_ns = 9_000_000;
+        record.view.sort = sort;
+        let text = rendered(&record);
+        let row = text.lines().skip_while(|l| !l.starts_with("  ring operation ")).nth(2).unwrap();
+        row.split_whitespace().next().unwrap().to_string()
+    };
+    assert_eq!(first(SortKey::WALL), "read");
+    assert_eq!(first(SortKey::MAX), "nop");
+    assert_eq!(first(SortKey::NAME), "accept");
 }
 
 #[test]

@@ -38,12 +38,12 @@ pub(super) fn sheet(
     let counts = record.threads.iter().map(Thread::count);
     total.instances = counts.fold(0, u32::saturating_add);
     // What is not known of each has no sum.
-    if record.threads.iter().any(|thread| thread.blocked_ns.is_none()) {
-        total.blocked_ns = None;
-    }
-    if record.threads.iter().any(|thread| thread.runnable_ns.is_none()) {
-        total.runnable_ns = None;
-    }
+    let is_known =
+        |of: fn(&Thread) -> Option<u64>| record.threads.iter().all(|one| of(one).is_some());
+    total.thread_ns = total.thread_ns.filter(|_| is_known(|one| one.thread_ns));
+    total.user_ns = total.user_ns.filter(|_| is_known(|one| one.user_ns));
+    total.blocked_ns = total.blocked_ns.filter(|_| is_known(|one| one.blocked_ns));
+    total.runnable_ns = total.runnable_ns.filter(|_| is_known(|one| one.runnable_ns));
     // The first thread has the name of its process, unless it chose another.
     let process = |thread: &&Thread| {
         let process = names.label(page, &thread.exec, thread.pid);

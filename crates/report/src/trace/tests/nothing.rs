@@ -92,6 +92,20 @@ fn processes_that_made_no_call_and_those_that_are_not_there_are_told_apart() {
 }
 
 #[test]
+fn of_the_last_stretch_it_is_not_said_that_no_call_was_made() {
+    let mut record = idle();
+    record.calls.clear();
+    record.ring = Some(iotomy_record::Ring::default());
+    says(&record, "no call returned in the stretch");
+    let text = rendered(&record);
+    assert!(!text.contains("made no calls"), "{text}");
+    record.ledger = records::attached().ledger;
+    record.ledger.truncate(1);
+    record.ledger[0].user_ns = 2_000_000_000;
+    says(&record, "no call returned in the stretch, and the process ran for 2 s outside of calls");
+}
+
+#[test]
 fn a_watch_that_has_seen_something_says_nothing() {
     let record = idle();
     for change in [
