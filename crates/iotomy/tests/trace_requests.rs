@@ -463,6 +463,83 @@ for n in range(300):
     assert!(traced.stderr().contains("did not fit, or calls on such"), "{}", traced.stderr());
 }
 
+/// A process for each connection, many one after another, and one that serves all of them at last.
+const MANY_PROCESSES: &str = r#"
+unix = listening(socket.AF_UNIX, 'here'); tcp = listening()
+def answers(c, count):
+    for n in range(count): exactly(c, 3); c.send(b'answer')
+    assert not c.recv(1)
+def serve():
+    for n in range(300):
+        c, _ = unix.accept()
+        one = served_by(answers, c, 3); c.close(); ended(one)
+    for n in range(5): c, _ = tcp.accept(); answers(c, 4); c.close()
+server = served_by(serve)
+def asks(s, count):
+    for n in range(count): s.send(b'ask'); exactly(s, 6)
+    s.close()
+for n in range(300): s = socket.socket(socket.AF_UNIX); s.connect('here'); asks(s, 3)
+for n in range(5): asks(socket.create_connection(tcp.getsockname()), 4)
+ended(server)
+"#;
+
+/// Of all records of intervals, a protocol and a role.
+fn sum_of(records: &[Trace], protocol: &str, role: Role) -> Exchange {
+    let mut all = Exchange::default();
+    records.iter().for_each(|record| all.merge(&sum(record, protocol, role)));
+    all
+}
+
+#[test]
+fn requests_of_intervals_add_up_to_those_that_were_made() {
+    if !bpf() || !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("{COMMON}{MANY_PROCESSES}");
+    let words = ["trace", "--observer", "bpf", "--requests", "-i", "0.1", "--json", "-", "--"];
+    let mut run = iotomy(&words);
+    run.args(["python3", "-c", &script]).current_dir(folder.path());
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let record = |line: &str| serde_json::from_str::<Trace>(line).unwrap();
+    let records: Vec<Trace> = lines.lines().map(record).collect();
+    assert!(records.len() > 1, "{}", records.len());
+    for (protocol, role, requests) in [
+        ("unix", Role::Accept, 900),
+        ("unix", Role::Connect, 900),
+        ("tcp", Role::Accept, 20),
+        ("tcp", Role::Connect, 20),
+    ] {
+        let all = sum_of(&records, protocol, role);
+        assert_eq!(counts(&all), [requests, 0, 0, 0, 0], "{protocol} {role:?}");
+        assert_eq!(all.wall_times.total(), requests, "{protocol} {role:?}");
+    }
+    let lost: u64 = records.iter().map(|record| record.observer.lost_exchanges).sum();
+    assert_eq!(lost, 0);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("peer of requests") && text.contains("p99.9"), "{text}");
+}
+
+#[test]
+fn the_last_stretch_has_its_requests() {
+    if !bpf() || !has("python3") {
+        return;
+    }
+    let record = finished(tracing(&["--requests", "--ring", "600"], KINDS)).record();
+    assert!(record.ring.is_some());
+    for (protocol, role, expected) in [
+        ("tcp", Role::Accept, [37, 2, 0, 1, 0]),
+        ("tcp", Role::Connect, [36, 2, 0, 0, 0]),
+        ("unix", Role::Accept, [7, 1, 0, 0, 0]),
+        ("unix", Role::Connect, [7, 1, 0, 0, 0]),
+    ] {
+        let found = counts(&sum(&record, protocol, role));
+        assert_eq!(found, expected, "{protocol} {role:?}");
+    }
+}
+
 #[test]
 fn requests_are_refused_where_they_cannot_be_timed() {
     let refused = |options: &[&str]| {
@@ -471,10 +548,8 @@ fn requests_are_refused_where_they_cannot_be_timed() {
         assert!(!run.status.success(), "{options:?}: {run:?}");
         String::from_utf8(run.stderr).unwrap()
     };
-    for options in [&["--live"][..], &["-i", "1"], &["--ring", "1"]] {
-        let said = refused(options);
-        assert!(said.contains("cannot be used with") && said.contains("--requests"), "{said}");
-    }
+    let said = refused(&["--live"]);
+    assert!(said.contains("cannot be used with") && said.contains("--requests"), "{said}");
     let said = refused(&["--observer", "ptrace"]);
     assert!(said.contains("--requests") && said.contains("use the observer bpf"), "{said}");
 }

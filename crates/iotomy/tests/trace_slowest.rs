@@ -3,7 +3,7 @@
 use crate::support;
 
 use iotomy_record::{WakeContext, WholeCall};
-use support::{Tracing, children, each_observer, has, state, status, traced, until};
+use support::{Tracing, bpf, children, each_observer, has, state, status, traced, until};
 
 /// Sleeps of 1 to 100 ms in no order, by calls of one name.
 const SLEEPS: &str = "select undef, undef, undef, (1 + $_ * 37 % 100) / 1000 for 1..100";
@@ -113,4 +113,91 @@ fn more_than_there_is_room_for_are_refused() {
     let refused = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{refused}");
     assert!(refused.contains("101") && refused.contains("100"), "{refused}");
+}
+
+/// A loop of events beside a thread that waits for another one, and a file that is written to.
+const WAITS: &str = r#"
+import os, select, threading, time
+r, w = os.pipe(); e = select.epoll(); e.register(r, select.EPOLLIN)
+lock = threading.Lock(); lock.acquire()
+thread = threading.Thread(target=lock.acquire); thread.start()
+e.poll(0.3); select.select([r], [], [], 0.3); lock.release(); thread.join()
+os.write(w, b'x')
+"#;
+
+#[test]
+fn waits_for_work_are_left_out_unless_they_are_chosen() {
+    if !has("python3") {
+        return;
+    }
+    each_observer(|observer| {
+        let names = |options: &[&str]| -> Vec<String> {
+            let record = traced(observer, options, &["python3", "-c", WAITS]).record();
+            record.slowest.into_iter().map(|call| call.syscall).collect()
+        };
+        let is_wait = |name: &String| {
+            ["epoll_wait", "epoll_pwait", "pselect6", "select", "futex"].contains(&&**name)
+        };
+        let usual = names(&["--slowest", "100"]);
+        assert!(!usual.is_empty() && !usual.iter().any(is_wait), "{observer}: {usual:?}");
+        for options in [&["--call", "%poll,futex"][..], &["--where", "duration > 100ms"]] {
+            let chosen = names(&[&["--slowest", "100"], options].concat());
+            assert!(chosen.iter().any(is_wait), "{observer} {options:?}: {chosen:?}");
+        }
+    });
+}
+
+const CALLS: &str = r#"
+#include <unistd.h>
+__attribute__((noinline)) int inner(int fd) { return write(fd, "x", 1) + 1; }
+__attribute__((noinline)) int outer(int fd) { return inner(fd) + 1; }
+int main(void) { return outer(1) - 3; }
+"#;
+
+#[test]
+fn the_functions_that_a_call_was_made_in_are_named() {
+    if !bpf() || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("calls.c"), folder.path().join("calls"));
+    std::fs::write(&source, CALLS).unwrap();
+    let options = ["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let mut compiler = support::bare("cc", &options);
+    let built = compiler.arg(&source).arg("-o").arg(&program).status();
+    assert!(built.unwrap().success());
+    let program = program.to_str().unwrap();
+    let traced = traced("bpf", &["--slowest", "1", "--call", "write"], &[program]);
+    let record = traced.record();
+    let callers = &record.slowest[0].callers;
+    let function = |at: usize| callers.get(at).and_then(|one| one.function.as_deref());
+    assert!(function(0).is_some_and(|name| name.contains("write")), "{callers:#?}");
+    assert!(callers[0].file.as_deref().unwrap().contains("libc"), "{callers:#?}");
+    // Whether the C library's function has moved the stack by then is the library's affair.
+    let of_program: Vec<&str> = callers
+        .iter()
+        .filter(|one| one.file.as_deref() == Some(program))
+        .filter_map(|one| one.function.as_deref())
+        .collect();
+    assert!(of_program.ends_with(&["outer", "main"]), "{callers:#?}");
+    let has_gap = callers.iter().any(|one| one.function.is_none() && one.file.is_none());
+    assert_ne!(of_program.first() == Some(&"inner"), has_gap, "{callers:#?}");
+    let text = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("in ") && text.contains("outer < main"), "{text}");
+}
+
+#[test]
+fn without_the_helper_that_finds_mappings_calls_have_no_callers() {
+    if !bpf() {
+        return;
+    }
+    let words = ["trace", "-q", "--slowest", "1", "--json", "-", "--", "true"];
+    let output = support::iotomy(&words).env("IOTOMY_REFUSE", "helper=180:EINVAL").output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let record: iotomy_record::Trace = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record.slowest.len(), 1);
+    assert!(record.slowest[0].callers.is_empty());
+    let missing = &record.observer.missing;
+    assert!(missing.iter().any(|one| one.feature == "bpf_find_vma"), "{missing:?}");
 }

@@ -119,6 +119,11 @@ impl Request {
         ring_names::ring_operations().chain(["op_255"])
     }
 
+    /// Whether the call `name` is none of the slowest because it waits for work: unless calls are chosen.
+    pub(crate) fn is_left_idle(&self, name: &str) -> bool {
+        !self.is_restricted() && iotomy_record::calls::is_idle_wait(plain_name(name))
+    }
+
     /// Whether there are calls that are not counted.
     pub(crate) fn is_restricted(&self) -> bool {
         self.calls.is_some() || self.filter.restricts()

@@ -370,6 +370,7 @@ fn slow_call() -> impl Strategy<Value = WholeCall> {
     let numbers = ([(); 5].map(|()| number()), vec(number(), 0..7), any::<i64>());
     (image(), syscall, texts, numbers, option::of(waker)).prop_map(
         |((pid, exec), syscall, (thread, path, error), (n, arguments, returned), woken_by)| {
+            let arguments_of_callers = arguments.clone();
             WholeCall {
                 pid,
                 exec,
@@ -388,9 +389,21 @@ fn slow_call() -> impl Strategy<Value = WholeCall> {
                 blocked_ns: (n[1] % 2 == 0).then_some(n[3]),
                 runnable_ns: (n[1] % 2 == 0).then_some(n[4]),
                 woken_by,
+                callers: callers(&arguments_of_callers),
+                on_top: None,
             }
         },
     )
+}
+
+fn callers(numbers: &[u64]) -> Vec<Caller> {
+    let one = |number: &u64| Caller {
+        function: number.is_multiple_of(3).then(|| format!("function{number}")),
+        file: number.is_multiple_of(2).then(|| "/usr/lib/libc.so.6".to_owned()),
+        offset: *number,
+        inode: 0,
+    };
+    numbers.iter().take(3).map(one).collect()
 }
 
 fn ended_by() -> impl Strategy<Value = EndedBy> {

@@ -77,6 +77,33 @@ pub static GROUPS: &[Group] = &[
     ] },
 ];
 
+/// Calls that wait for work or for another thread: in a program with a loop of events or a pool of threads these take
+/// longest, and say least.
+const IDLE_WAITS: [&str; 17] = [
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "_newselect",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait_old",
+    "futex",
+    "futex_time64",
+    "futex_wait",
+    "futex_waitv",
+    "io_getevents",
+    "io_pgetevents",
+    "rt_sigtimedwait",
+    "pause",
+];
+
+/// Whether a call is a wait for work.
+pub fn is_idle_wait(name: &str) -> bool {
+    IDLE_WAITS.contains(&name)
+}
+
 /// The calls of the group `name` (with its `%`).
 pub fn group(name: &str) -> Option<&'static Group> {
     GROUPS.iter().find(|group| group.name == name)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::absent::is_zero;
-use crate::{Socket, Times, statistic, statistics};
+use crate::{Socket, Times, is_bound, statistic, statistics};
 
 statistics! {
     /// Requests and their answers over the connections of one program image with one peer. Of connections that the
@@ -26,7 +26,10 @@ statistics! {
         /// Requests that were answered.
         pub requests: u64 => sum(Count).column("requests", 12),
         /// The longest of them.
-        pub max_ns: u64 => most(Time).column("max", 9).blank(),
+        pub max_ns: u64 => most(Time),
+        /// In a record of an interval: whether the longest is not known, and none took longer than this.
+        #[serde(default, skip_serializing_if = "crate::absent::is_false")]
+        pub max_is_bound: bool,
         /// Requests without an answer when their connection ended; served ones may not have been read either.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub unanswered: u64 => sum(Count).column("unanswered", 0).blank(),
@@ -71,6 +74,8 @@ statistics! {
 impl Exchange {
     /// Adds the requests of another row of the same ends.
     pub fn merge(&mut self, one: &Self) {
+        let maxima = [(self.max_ns, self.max_is_bound), (one.max_ns, one.max_is_bound)];
+        self.max_is_bound = is_bound(maxima[0], maxima[1]);
         statistic::add(self, one);
     }
 }

@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::growth::more;
 use crate::interval_connections::SeenConnections;
+use crate::interval_requests::SeenRequests;
 use crate::interval_rings::SeenRings;
 use crate::{
-    Call, Connection, FileKind, FileUse, Interval, LedgerRow, Process, RingOperation, Snapshot,
-    Trace, statistic,
+    Call, Connection, Exchange, FileKind, FileUse, Interval, LedgerRow, Process, RingOperation,
+    Snapshot, Trace, statistic,
 };
 
 /// The tables of an interval.
@@ -32,6 +33,8 @@ pub struct IntervalCounts {
     pub connections: Vec<Connection>,
     /// The ring operations that came in it.
     pub ring_operations: Vec<RingOperation>,
+    /// The requests of connections that ended in it.
+    pub requests: Vec<Exchange>,
     /// The time of threads in it.
     pub ledger: Vec<LedgerRow>,
     /// Events that found no room in it.
@@ -40,6 +43,8 @@ pub struct IntervalCounts {
     pub lost_connections: u64,
     /// Requests of rings that found no room in it, or whose end was not seen.
     pub lost_requests: u64,
+    /// Requests of connections that found no room in it, and calls on connections that found none.
+    pub lost_exchanges: u64,
 }
 
 /// The name of an image whose program the observer has not read.
@@ -56,11 +61,13 @@ pub struct Intervals {
     lost: u64,
     lost_connections: u64,
     lost_requests: u64,
+    lost_exchanges: u64,
     /// By the image's number in the watch: the most that was counted.
     images: HashMap<u32, Counted>,
     /// The same of connections, with the image's name.
     connections: HashMap<u32, (Image, SeenConnections)>,
     rings: HashMap<u32, (Image, SeenRings)>,
+    requests: HashMap<u32, (Image, SeenRequests)>,
     /// Of all, by name.
     given: HashMap<Image, Counted>,
     files: BTreeMap<(FileKind, String), FileUse>,
@@ -88,6 +95,7 @@ impl Intervals {
         self.lost = self.lost.max(now.lost);
         counts.lost_connections = more(now.lost_connections, &mut self.lost_connections);
         counts.lost_requests = more(now.lost_requests, &mut self.lost_requests);
+        counts.lost_exchanges = more(now.lost_exchanges, &mut self.lost_exchanges);
         // One whose program is not known yet will be counted under its name.
         for image in now.images.iter().filter(|image| image.exec != UNKNOWN) {
             let name = (image.pid, image.exec.clone());
@@ -107,6 +115,13 @@ impl Intervals {
                     .entry(image.id)
                     .or_insert_with(|| (name.clone(), SeenRings::default()));
                 is_used |= counts.add_rings(&name, seen.advance(&image.ring_operations));
+            }
+            if !image.requests.is_empty() {
+                let (_, seen) = self
+                    .requests
+                    .entry(image.id)
+                    .or_insert_with(|| (name.clone(), SeenRequests::default()));
+                is_used |= counts.add_requests(&name, seen.advance(&image.requests));
             }
             if image.threads > 0 || is_used {
                 counts.processes.push(Process {
@@ -128,6 +143,7 @@ impl Intervals {
             self.images.remove(id);
             self.connections.remove(id);
             self.rings.remove(id);
+            self.requests.remove(id);
         }
         counts
     }
@@ -147,9 +163,11 @@ impl Intervals {
         counts.lost_connections =
             more(record.observer.lost_connections, &mut self.lost_connections);
         counts.lost_requests = more(record.observer.lost_requests, &mut self.lost_requests);
+        counts.lost_exchanges = more(record.observer.lost_exchanges, &mut self.lost_exchanges);
         let mut whole: BTreeMap<Image, (BTreeMap<&str, Call>, Option<LedgerRow>)> = BTreeMap::new();
         let mut connections = self.connections_by_name();
         let mut rings = self.rings_by_name();
+        let mut requests = self.requests_by_name();
         let mut of_record: BTreeMap<Image, Vec<&Connection>> = BTreeMap::new();
         for one in &record.connections {
             of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
@@ -158,6 +176,11 @@ impl Intervals {
         let mut rings_of_record: BTreeMap<Image, Vec<&RingOperation>> = BTreeMap::new();
         for one in &record.ring_operations {
             rings_of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
+            whole.entry((one.pid, one.exec.clone())).or_default();
+        }
+        let mut requests_of_record: BTreeMap<Image, Vec<&Exchange>> = BTreeMap::new();
+        for one in &record.requests {
+            requests_of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
             whole.entry((one.pid, one.exec.clone())).or_default();
         }
         for call in &record.calls {
@@ -185,6 +208,10 @@ impl Intervals {
             if let Some(rows) = rings_of_record.get(&name) {
                 let seen = rings.remove(&name).unwrap_or_default();
                 is_used |= counts.add_rings(&name, seen.finish(rows));
+            }
+            if let Some(rows) = requests_of_record.get(&name) {
+                let seen = requests.remove(&name).unwrap_or_default();
+                is_used |= counts.add_requests(&name, seen.finish(rows));
             }
             if is_used {
                 counts.processes.push(Process {
@@ -226,10 +253,12 @@ impl Intervals {
             files: Vec::new(),
             connections: Vec::new(),
             ring_operations: Vec::new(),
+            requests: Vec::new(),
             ledger: Vec::new(),
             lost: 0,
             lost_connections: 0,
             lost_requests: 0,
+            lost_exchanges: 0,
         }
     }
 
@@ -246,6 +275,15 @@ impl Intervals {
     fn rings_by_name(&mut self) -> HashMap<Image, SeenRings> {
         let mut by_name: HashMap<Image, SeenRings> = HashMap::new();
         for (name, seen) in std::mem::take(&mut self.rings).into_values() {
+            by_name.entry(name).or_default().merge(seen);
+        }
+        by_name
+    }
+
+    /// What was seen of requests, of images of one name together.
+    fn requests_by_name(&mut self) -> HashMap<Image, SeenRequests> {
+        let mut by_name: HashMap<Image, SeenRequests> = HashMap::new();
+        for (name, seen) in std::mem::take(&mut self.requests).into_values() {
             by_name.entry(name).or_default().merge(seen);
         }
         by_name
@@ -311,7 +349,16 @@ impl IntervalCounts {
         is_used
     }
 
+    /// Adds rows of requests of an image. Whether there are any.
+    fn add_requests(&mut self, (pid, exec): &Image, rows: Vec<Exchange>) -> bool {
+        let is_used = !rows.is_empty();
+        let rows = rows.into_iter();
+        self.requests.extend(rows.map(|row| Exchange { pid: *pid, exec: exec.clone(), ..row }));
+        is_used
+    }
+
     fn sort(&mut self) {
+        self.requests.sort_by_key(|row| std::cmp::Reverse(row.wall_ns));
         self.ring_operations.sort_by_key(|row| std::cmp::Reverse(row.submitted));
         self.connections.sort_by_key(|row| std::cmp::Reverse((row.opened, row.before)));
         self.calls.sort_by(|a, b| b.wall_ns.cmp(&a.wall_ns).then(a.syscall.cmp(&b.syscall)));

@@ -22,6 +22,7 @@ mod growth;
 mod histogram;
 mod interval;
 mod interval_connections;
+mod interval_requests;
 mod interval_rings;
 mod kept;
 mod limits;
@@ -76,7 +77,7 @@ pub use race::{
 pub use ring::LastStretch;
 pub use ring_operations::RingOperation;
 pub use roll_up::{ImageRows, RollUp};
-pub use slow::{EndedBy, WakeContext, Waker, WholeCall};
+pub use slow::{Caller, EndedBy, WakeContext, Waker, WholeCall};
 pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
 pub use socket::Socket;
 pub use socket_names::SocketNames;

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
 use crate::{
-    Call, Intervals, LedgerRow, Process, Ring, RingOperation, Running, Snapshot, Trace, statistic,
-    without_numbers,
+    Call, Exchange, Intervals, LedgerRow, Process, Ring, RingOperation, Running, Snapshot, Socket,
+    Trace, statistic, without_numbers,
 };
 
 /// The newest intervals of a watch that goes on: as few as have the length that is asked for.
@@ -49,12 +49,14 @@ impl LastStretch {
             processes: counts.processes,
             calls: counts.calls,
             ring_operations: counts.ring_operations,
+            requests: counts.requests,
             ledger: counts.ledger,
             slowest: now.slowest.clone(),
             ..self.common.clone()
         };
         step.observer.lost_events = counts.lost;
         step.observer.lost_requests = counts.lost_requests;
+        step.observer.lost_exchanges = counts.lost_exchanges;
         step.roll_up();
         self.push(counts.interval.start_ns, step);
         let mut length: u64 = self.steps.iter().map(|(_, step)| step.wall_ns).sum();
@@ -90,6 +92,7 @@ impl LastStretch {
         for (_, step) in &self.steps {
             places.add(&mut record, step.clone());
         }
+        record.requests.sort_by_key(|row| Reverse(row.wall_ns));
         record.calls.iter_mut().for_each(|call| call.wall_log2 = call.wall_times.log2());
         // The sum is the CPU time; the kernel's own accounting of a process begins before the stretch.
         for process in &mut record.processes {
@@ -108,6 +111,7 @@ struct Places {
     processes: HashMap<Image, usize>,
     calls: HashMap<(Image, String), usize>,
     rings: HashMap<(Image, String), usize>,
+    requests: HashMap<(Image, Socket), usize>,
     ledger: HashMap<Image, usize>,
 }
 
@@ -119,13 +123,17 @@ impl Places {
         *lost = lost.saturating_add(step.observer.lost_events);
         let lost = &mut record.observer.lost_requests;
         *lost = lost.saturating_add(step.observer.lost_requests);
+        let lost = &mut record.observer.lost_exchanges;
+        *lost = lost.saturating_add(step.observer.lost_exchanges);
         // Of the last one: what is in progress at the end.
         record.calls.iter_mut().for_each(|call| call.in_flight = 0);
         record.ring_operations.iter_mut().for_each(|row| row.in_flight = 0);
+        record.requests.iter_mut().for_each(|row| row.in_flight = 0);
         record.still_running = step.still_running;
         step.processes.into_iter().for_each(|one| self.add_process(record, one));
         step.calls.into_iter().for_each(|one| self.add_call(record, one));
         step.ring_operations.into_iter().for_each(|one| self.add_ring(record, one));
+        step.requests.into_iter().for_each(|one| self.add_request(record, one));
         step.ledger.into_iter().for_each(|one| self.add_ledger(record, one));
         record.slowest.extend(step.slowest);
         record.slowest.sort_by_key(|call| Reverse(call.wall_ns));
@@ -171,6 +179,16 @@ impl Places {
                 record.ring_operations.push(one);
             }
             Entry::Occupied(place) => record.ring_operations[*place.get()].merge(&one),
+        }
+    }
+
+    fn add_request(&mut self, record: &mut Trace, one: Exchange) {
+        match self.requests.entry(((one.pid, one.exec.clone()), one.ends.unnamed())) {
+            Entry::Vacant(place) => {
+                place.insert(record.requests.len());
+                record.requests.push(one);
+            }
+            Entry::Occupied(place) => record.requests[*place.get()].merge(&one),
         }
     }
 

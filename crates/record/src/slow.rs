@@ -62,6 +62,28 @@ pub struct WholeCall {
     /// Who ended its last sleep, where it slept and the observer knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woken_by: Option<Waker>,
+    /// The functions of user space that it was made in, the innermost first, as far as their frames tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<Caller>,
+    /// Where the innermost of them returns to, if it has no frame of its own; until they have their names.
+    #[serde(skip)]
+    pub on_top: Option<Caller>,
+}
+
+/// A function of user space that a call was made in. One of which nothing is known stands for those that keep no frame.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Caller {
+    /// Its name, where the file has it, or the map that a JIT compiler has written (`perf-PID.map`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The file that it is in; absent for memory of no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Where it goes on after the call: in the file, or the address.
+    pub offset: u64,
+    /// Of the file.
+    #[serde(skip)]
+    pub inode: u64,
 }
 
 /// Who woke a thread.

@@ -1,7 +1,7 @@
 //! The counts of a watch so far, summed up for a snapshot. It is never saved: a record describes a
 //! watch that has ended.
 
-use crate::{Call, Connection, FileUse, LedgerRow, RingOperation, TcpFigures, WholeCall};
+use crate::{Call, Connection, Exchange, FileUse, LedgerRow, RingOperation, TcpFigures, WholeCall};
 
 /// The counts of a running watch at one moment.
 ///
@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub lost_connections: u64,
     /// Requests of rings that found no room, or whose end was not seen.
     pub lost_requests: u64,
+    /// Requests of connections that found no room, and calls on connections that found none.
+    pub lost_exchanges: u64,
 }
 
 impl Snapshot {
@@ -104,6 +106,9 @@ pub struct ImageCounts {
     pub connections: Vec<ConnectionCounts>,
     /// One row an operation of io_uring.
     pub ring_operations: Vec<RingOperation>,
+    /// One row for its requests over connections with a peer: those that another one has followed, or the end of their
+    /// connection.
+    pub requests: Vec<Exchange>,
 }
 
 impl ImageCounts {

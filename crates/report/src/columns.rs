@@ -38,7 +38,12 @@ pub(crate) fn sort<R: Statistics, S, K: Ord>(
     of: impl Fn(&S) -> &R,
     usual: impl Fn(&R) -> K,
 ) {
-    match key.statistic::<R>() {
+    // The longest may be a bound, and then its column is none of those that the statistics declare.
+    let statistic = match key {
+        SortKey::MAX => R::statistic("max_ns"),
+        key => key.statistic::<R>(),
+    };
+    match statistic {
         _ if key == SortKey::NAME => {}
         Some(statistic) => rows.sort_by_key(|row| Reverse((statistic.field.number)(of(row)))),
         None => rows.sort_by_key(|row| Reverse(usual(of(row)))),

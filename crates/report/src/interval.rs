@@ -10,7 +10,7 @@ use crate::numbers::{bytes, counted, duration, figure, fixed};
 use crate::page::{Ink, Page};
 use crate::sheet::{Cell, Field};
 use crate::trace::images::{cpus_used, on_cpu};
-use crate::trace::{CallSum, call_columns, peers, rings, rows, until};
+use crate::trace::{CallSum, call_columns, peers, requests, rings, rows, until};
 
 /// The default number of calls, of ring operations and of peers.
 const USUAL_ROWS: usize = 5;
@@ -22,6 +22,7 @@ pub fn interval(record: &Trace, style: &Style) -> String {
     calls(&mut page, record);
     rings::print_in_interval(&mut page, record, USUAL_ROWS);
     peers::print_in_interval(&mut page, record, USUAL_ROWS);
+    requests::print_in_interval(&mut page, record, USUAL_ROWS);
     until::print_in_interval(&mut page, record);
     page.blank();
     page.finish()
@@ -60,6 +61,10 @@ fn headline(page: &mut Page<'_>, record: &Trace) {
     if record.observer.lost_requests > 0 {
         let lost = record.observer.lost_requests.into();
         parts.push(format!("{} lost", counted(lost, "request", "requests")));
+    }
+    if record.observer.lost_exchanges > 0 {
+        let lost = record.observer.lost_exchanges.into();
+        parts.push(format!("{} of connections lost", counted(lost, "request", "requests")));
     }
     // The time of day: `2026-11-24T03:12:45.123Z`.
     let time = record.started.split('T').nth(1).unwrap_or(&record.started);

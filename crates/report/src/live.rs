@@ -12,6 +12,7 @@ mod peer_rows;
 mod ring_rows;
 mod rows;
 mod screen;
+mod tails;
 
 pub use screen::{Event, Key, Screen, ScreenRequest, Setting};
 

@@ -17,7 +17,7 @@ mod overhead;
 mod paths;
 pub(crate) mod peers;
 mod processes;
-mod requests;
+pub(crate) mod requests;
 pub(crate) mod rings;
 mod section;
 pub(crate) mod slowest;

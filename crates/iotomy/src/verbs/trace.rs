@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
-use iotomy_observe::{OBSERVERS, ObserveError, Request, Target};
+use iotomy_observe::{OBSERVERS, ObserveError, Request, Target, name_callers};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Trace, View};
 use iotomy_report::Style;
@@ -98,8 +98,8 @@ pub(crate) const MANUAL: Manual = Manual {
 };
 
 /// What is shown as it comes, or counted of the whole watch only: not together with `--ring`.
-const OF_THE_WHOLE: [&str; 9] =
-    ["live", "interval", "files", "peers", "requests", "paths", "threads", "by", "save"];
+const OF_THE_WHOLE: [&str; 8] =
+    ["live", "interval", "files", "peers", "paths", "threads", "by", "save"];
 
 /// Trace the system calls of a command and account for its time
 ///
@@ -203,7 +203,7 @@ pub(crate) struct TraceArgs {
     /// answer; for a client, from the first byte written to the last one read. By listener, peer and
     /// program: quantiles, and the time unread, on a CPU, in the run queue, and blocked for disks,
     /// other peers and locks.
-    #[arg(long, conflicts_with_all = ["live", "interval"])]
+    #[arg(long, conflicts_with = "live")]
     requests: bool,
 
     /// Show the names of remote addresses, as the system's resolver has them (with --peers)
@@ -339,6 +339,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
+    name_callers(&mut record);
     let of_intervals = intervals.map(|intervals| intervals.finish(&record));
     // The findings need each process by itself.
     if !args.each {

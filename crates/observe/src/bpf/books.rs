@@ -13,6 +13,7 @@ use iotomy_record::{Histogram, Times};
 use super::call_numbers::{CallNumbers, CallStats, FrequentStats, RareStats, WaitStats};
 use super::connections;
 use super::details::{PathKey, PathRow};
+use super::exchanges::RequestBook;
 use super::file_numbers::{FileNumbers, FileStats};
 use super::layout::{
     Attached, CARRY_STEP, CallKey, ErrorCount, FileKey, FileName, FirstArgument, Image, Program,
@@ -83,11 +84,12 @@ pub(super) struct Books {
     pub(super) paths: Paths,
     pub(super) connections: ConnectionBook<u32>,
     pub(super) rings: RingBook,
+    pub(super) requests: RequestBook,
     /// By image; none where threads are not counted.
     pub(super) threads: Option<Threads<u32, u16>>,
 }
 
-/// Rows of paths, and of connections, in memory, for each that there is room for in the kernel.
+/// Rows of paths, of connections, and of requests over these, in memory, for each that there is room for in the kernel.
 const ROWS_OF_ENDED: usize = 4;
 
 impl Books {
@@ -96,7 +98,8 @@ impl Books {
         let paths = Paths { most: ROWS_OF_ENDED * rows as usize, ..Paths::default() };
         let threads = by_thread.then(|| Threads::with_room(rows));
         let connections = ConnectionBook::with_room(ROWS_OF_ENDED * rows as usize);
-        Self { paths, threads, connections, ..Self::default() }
+        let requests = RequestBook::with_room(ROWS_OF_ENDED * rows as usize);
+        Self { paths, threads, connections, requests, ..Self::default() }
     }
 
     /// Takes the rows of threads that ended out of the kernel, and of images without any left.
@@ -112,6 +115,7 @@ impl Books {
         });
         let Self { rings, images, files, .. } = self;
         rings.take_ended(session, &|image| images.contains_key(&image), &mut add_to(files));
+        self.requests.take_ended(session, &|image| self.images.contains_key(&image));
         if session.has_details() {
             let Self { connections: of_peers, images, changed, .. } = self;
             changed
@@ -149,6 +153,7 @@ impl Books {
             self.calls.remove(image);
             self.files.remove(image);
             self.rings.forget(*image);
+            self.requests.forget(*image);
         }
     }
 

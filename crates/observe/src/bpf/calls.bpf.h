@@ -377,7 +377,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		return 0; /* the program never sees it: the call is open until the thread's end */
 	end_verdict(t, counts);
 	if (ends)
-		end_watch(t, task, regs, now, ret, bytes);
+		end_watch(ctx, t, task, regs, now, ret, bytes);
 	if (is_over(now))
 		return 0;
 	if (!counts)
@@ -385,7 +385,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	group(t);
 	count_paths(t, regs, now, ret);
 	count_connections(t, regs, now, ret);
-	note_slow(t, regs, now, ret, bytes);
+	note_slow(ctx, t, regs, now, ret, bytes);
 	count_long(t, now, ret, bytes);
 	if (ends)
 		announce_end();

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::thread;
 
 use super::books::Books;
+use super::exchanges::RequestBook;
 use super::layout::{CALL_I386, CALL_NUMBER, FileKey};
 use super::object::{Knobs, Session, Shared};
 use super::outcome::path;
@@ -96,6 +97,8 @@ pub(crate) struct Images {
     /// When the first image began.
     pub(super) first_ns: u64,
     paths: HashMap<FileKey, String>,
+    /// The requests that were taken out of the kernel's tables while the watch went on.
+    pub(super) requests: RequestBook,
     /// Process ids with threads that had not ended.
     living: HashSet<u32>,
 }
@@ -117,6 +120,7 @@ impl Images {
             first: in_order.first().map(|(id, _)| **id),
             first_ns: watched().map(|(_, image)| image.start_ns).min().unwrap_or(0),
             paths: books.file_names.iter().map(|(key, n)| (*key, path(n, key.inode))).collect(),
+            requests: books.requests.clone(),
             living: watched().filter(|(_, image)| image.live > 0).map(|(_, i)| i.pid).collect(),
         }
     }

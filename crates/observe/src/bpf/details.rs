@@ -85,10 +85,39 @@ pub(super) struct SlowRow {
     pub(super) thread: String,
     pub(super) waker: String,
     pub(super) text: Option<String>,
+    /// Where the innermost function returns to, if it has no frame.
+    pub(super) on_top: CallerRow,
+    /// The innermost first.
+    pub(super) callers: Vec<CallerRow>,
 }
 
+/// `struct caller` of `trace.h`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallerRow {
+    /// The file that is mapped there; a dentry of 0: none is.
+    pub(super) file: FileKey,
+    /// In it, or the address.
+    pub(super) at: u64,
+}
+
+impl Wire for CallerRow {
+    const SIZE: usize = FileKey::SIZE + 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { file: FileKey::read(from), at: from.u64() }
+    }
+}
+
+/// As in `trace.h`.
+const CALLERS: usize = 16;
+
 impl Wire for SlowRow {
-    const SIZE: usize = 12 * 8 + 2 * FileKey::SIZE + 8 * 4 + 2 * COMM_LEN + PATH_TEXT;
+    const SIZE: usize = 12 * 8
+        + 2 * FileKey::SIZE
+        + 8 * 4
+        + 2 * COMM_LEN
+        + PATH_TEXT
+        + (1 + CALLERS) * CallerRow::SIZE;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let (end_ns, wall_ns, off_ns, blocked_ns) =
@@ -98,7 +127,7 @@ impl Wire for SlowRow {
         let (file, directory) = (FileKey::read(from), FileKey::read(from));
         let (image, tid, call) = (from.u32(), from.u32(), from.u32());
         let (waker_tid, waker_context) = (from.u32(), from.u32());
-        let (waker_call, length, _pad) = (from.u32().cast_signed(), from.u32(), from.u32());
+        let (waker_call, length, count) = (from.u32().cast_signed(), from.u32(), from.u32());
         Self {
             end_ns,
             wall_ns,
@@ -118,8 +147,15 @@ impl Wire for SlowRow {
             thread: text(from.bytes(COMM_LEN)),
             waker: text(from.bytes(COMM_LEN)),
             text: cut_text(from, length),
+            on_top: CallerRow::read(from),
+            callers: callers(from, count),
         }
     }
+}
+
+fn callers(from: &mut Fields<'_>, count: u32) -> Vec<CallerRow> {
+    let all: Vec<CallerRow> = (0..CALLERS).map(|_| CallerRow::read(from)).collect();
+    all.into_iter().take(count as usize).collect()
 }
 
 impl Wire for Sums {

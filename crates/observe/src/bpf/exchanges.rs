@@ -5,6 +5,7 @@
 //! where it cannot be loaded, the trace is as it would be without it. `exchanges.bpf.c` and its parts (`channels`,
 //! `serving`, `exchange_rows`) say what an exchange is; what was under way when the watch ended is settled here.
 
+mod book;
 mod layout;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use iotomy_record::{Exchange, statistic};
 use iotomy_sys::syscalls::{self, Abi};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
+pub(super) use self::book::RequestBook;
 use self::layout::{Channel, Counters, Row};
 use super::companion::{Companion, Images};
 use super::connection_rows::ConnectionKey;
@@ -28,6 +30,11 @@ use crate::connections::ByEnds;
 use crate::sockets::named;
 
 static OBJECT: Embedded = embedded!("exchanges");
+
+/// The tables, as the trace's session knows them.
+const EXCHANGES: &str = "exchanges";
+const CHANNELS: &str = "channels";
+const COUNTERS: &str = "counters of exchanges";
 
 /// Times the requests of the watched processes.
 pub(super) struct Exchanges {
@@ -76,7 +83,7 @@ impl Companion for Exchanges {
 
     fn begin(&mut self, session: &Session) -> Result<(), String> {
         if let Some(loaded) = &mut self.loaded
-            && let Err(reason) = loaded.attach()
+            && let Err(reason) = loaded.attach().and_then(|()| loaded.share(session))
         {
             self.refuse(reason);
         }
@@ -149,6 +156,14 @@ impl Loaded {
         Ok(())
     }
 
+    /// Has the tables read while the watch goes on.
+    fn share(&self, session: &Session) -> Result<(), String> {
+        [EXCHANGES, CHANNELS, COUNTERS]
+            .into_iter()
+            .zip(["exchanges", "channels", ".bss"])
+            .try_for_each(|(name, own)| session.add_beside(name, &map(&self.object, own)))
+    }
+
     /// Stops counting at once, and detaches. If the kernel refuses, a few events after the watch are counted, too.
     fn stop(&mut self) {
         let over = map(&self.object, ".data.over");
@@ -161,9 +176,9 @@ impl Loaded {
         let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let Counters { lost, unclear } =
             Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()));
-        let mut rows: HashMap<ConnectionKey, Exchange> = HashMap::new();
+        let mut rows: HashMap<ConnectionKey, Exchange> = images.requests.rows();
         visit_rows(&self.object, "exchanges", |key: ConnectionKey, row: Row| {
-            rows.insert(key, row.exchange());
+            statistic::add(rows.entry(key).or_default(), &row.exchange());
             RowAction::Kept
         });
         visit_rows(&self.object, "channels", |_: Count, channel: Channel| {
@@ -172,7 +187,11 @@ impl Loaded {
             }
             RowAction::Kept
         });
-        ExchangeCounts { requests: by_ends(rows, images), lost, unclear }
+        ExchangeCounts {
+            requests: by_ends(rows, images),
+            lost: lost + images.requests.lost,
+            unclear,
+        }
     }
 }
 

@@ -112,8 +112,8 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "bpf_find_vma",
         parts: &[Helper(180)],
-        used_by: "anatomy, race --flame",
-        without: "time in user space is not split by file",
+        used_by: "anatomy, race --flame, trace --slowest, --until",
+        without: "time in user space is not split by file, and single calls have no callers",
         lost: "functions and files of user space",
     },
     Feature {

@@ -69,7 +69,8 @@ fn add_names(of_calls: &mut Books, session: &Session, books: &Books, row: &SlowR
         }
         at = origin;
     }
-    for key in [row.file, row.directory] {
+    let callers = row.callers.iter().map(|caller| caller.file);
+    for key in [row.file, row.directory, row.on_top.file].into_iter().chain(callers) {
         if let Some(name) = session.row::<FileName>("directories", &key.wire()) {
             of_calls.paths.directories.insert(key, name);
         }

@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use iotomy_record::MissingFeature;
 use iotomy_sys::map_batch;
 use libbpf_rs::{
-    Iter, Link, Map, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder,
+    Iter, Link, Map, MapCore, MapFlags, MapHandle, Object, OpenObject, RingBuffer,
+    RingBufferBuilder,
 };
 
 use super::call_numbers::{FrequentStats, RareStats, WaitStats};
@@ -80,6 +81,8 @@ pub(crate) struct Session {
     goes_on: bool,
     /// What this kernel has refused.
     without: RefCell<Without>,
+    /// Tables of objects beside this one that are read while the watch goes on, by name.
+    beside: RefCell<Vec<(&'static str, MapHandle)>>,
 }
 
 thread_local! {
@@ -195,6 +198,7 @@ impl Session {
             can_fire: knobs.filter.has_until(),
             goes_on: knobs.filter.pause().is_some(),
             without: RefCell::new(without.clone()),
+            beside: RefCell::default(),
         };
         session.assert_sizes();
         session.fill_selection()?;
@@ -411,6 +415,36 @@ impl Session {
         visit_rows(&self.object, table, visit);
     }
 
+    /// Makes a table of an object beside this one known.
+    ///
+    /// # Errors
+    /// There is no descriptor for it.
+    pub(super) fn add_beside(&self, name: &'static str, table: &Map<'_>) -> Result<(), String> {
+        let handle = MapHandle::try_from(table)
+            .map_err(|error| refusal(&format!("share the BPF map {name}"), &error))?;
+        self.beside.borrow_mut().push((name, handle));
+        Ok(())
+    }
+
+    /// As [`Session::visit`], of such a table; nothing where there is none.
+    pub(super) fn visit_beside<Key: Wire, Row: Wire>(
+        &self,
+        name: &str,
+        visit: impl FnMut(Key, Row) -> RowAction,
+    ) {
+        if let Some((_, table)) = self.beside.borrow().iter().find(|(own, _)| *own == name) {
+            visit_table(table.as_fd(), visit);
+        }
+    }
+
+    /// The entry of such a table that is a section of data.
+    pub(super) fn section_beside<Row: Wire>(&self, name: &str) -> Option<Row> {
+        let beside = self.beside.borrow();
+        let (_, section) = beside.iter().find(|(own, _)| *own == name)?;
+        let bytes = section.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(Row::read(&mut Fields(&bytes)))
+    }
+
     /// A descriptor that is readable when many threads have ended, or the last one has. Without it, that has to be
     /// looked after.
     pub(super) fn doorbell(&self) -> Option<BorrowedFd<'_>> {
@@ -469,15 +503,21 @@ fn ring_of(object: &Object) -> Result<(RingBuffer<'static>, OwnedFd), String> {
 pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     object: &Object,
     table: &str,
+    visit: impl FnMut(Key, Row) -> RowAction,
+) {
+    visit_table(map(object, table).as_fd(), visit);
+}
+
+fn visit_table<Key: Wire, Row: Wire>(
+    table: BorrowedFd<'_>,
     mut visit: impl FnMut(Key, Row) -> RowAction,
 ) {
-    let table = map(object, table);
     let visit = |key: &[u8], value: &[u8]| {
         visit(Key::read(&mut Fields(key)), Row::read(&mut Fields(value))) == RowAction::Freed
     };
     let visited = match Refusing::from_environment().operation("command", "batch") {
-        None => map_batch::visit_entries(table.as_fd(), visit),
-        Some(_) => map_batch::visit_singly(table.as_fd(), visit),
+        None => map_batch::visit_entries(table, visit),
+        Some(_) => map_batch::visit_singly(table, visit),
     };
     // Rows that could not be read are lost, how many is unknown: one at least.
     if visited.is_err() {

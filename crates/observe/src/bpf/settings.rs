@@ -117,14 +117,22 @@ fn paths() -> [[u16; 512]; 2] {
     [of_abi(Abi::X86_64), of_abi(Abi::I386)]
 }
 
-/// The argument of each call that is a descriptor, + 1; or that the call is not reported.
+/// The argument of each call that is a descriptor, + 1, and whether it is an idle wait; or that the call is not reported.
 fn descriptors(request: &Request) -> [[u8; 512]; 2] {
     const NOT_KEPT: u8 = 0xff;
+    const IDLE_WAIT: u8 = 0x40;
+    const WAIT_COUNT: u8 = 0x20;
     let of_abi = |abi| {
         std::array::from_fn(|number| {
             let name = syscalls::name(abi, number as u32);
             match request.wants(&name) {
-                true => syscalls::descriptor(&name).map_or(0, |at| at + 1),
+                true => {
+                    let idle = if request.is_left_idle(&name) { IDLE_WAIT } else { 0 };
+                    match syscalls::polls(&name).filter(|_| idle > 0) {
+                        Some(count) => (count + 1) | WAIT_COUNT | idle,
+                        None => syscalls::descriptor(&name).map_or(0, |at| at + 1) | idle,
+                    }
+                }
                 false => NOT_KEPT,
             }
         })

@@ -22,6 +22,16 @@ struct {
 	__type(value, struct slowest);
 } slowest SEC(".maps");
 
+/* In two parts: the compiler copies no more than 1,024 bytes at once, and no helper may under a
+ * lock.
+ */
+static __always_inline void copy_call(struct slow_call *to, const struct slow_call *from)
+{
+	__builtin_memcpy(to, from, __builtin_offsetof(struct slow_call, on_top));
+	__builtin_memcpy(&to->on_top, &from->on_top,
+			 sizeof(*to) - __builtin_offsetof(struct slow_call, on_top));
+}
+
 /* A call that took no longer than this is not in that table: none is before the watch begins. */
 u64 slow_floor[2] SEC(".data.slow_floor") = {-1ULL, -1ULL};
 
@@ -129,7 +139,7 @@ __noinline int put_slow(const struct slow_call *slow)
 	}
 	if (at < SLOWEST && slow->wall_ns > least >> 8) {
 		table->keys[at] = slow->wall_ns << 8 | at;
-		table->calls[at] = *slow;
+		copy_call(&table->calls[at], slow);
 	}
 	bpf_spin_unlock(&table->lock);
 	return 0;
@@ -190,14 +200,23 @@ static __always_inline u8 descriptor_argument(struct thread *t)
 	return number > 511 ? 0 : knobs.descriptors[t->call & CALL_I386 ? 1 : 0][number];
 }
 
+static __always_inline bool is_idle_wait(struct thread *t, struct pt_regs *regs)
+{
+	u8 at = descriptor_argument(t);
+
+	if (at == NOT_KEPT || !(at & IDLE_WAIT))
+		return false;
+	return !(at & WAIT_COUNT) || wide_argument(regs, t->call, (at & ARGUMENT) - 1);
+}
+
 static __always_inline u64 wall_of_call(struct thread *t, u64 now)
 {
 	return now - t->last_ns + (t->call_thread ? t->wall_before_ns : 0);
 }
 
 /* The call that is about to be counted, whole; or NULL. */
-static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_regs *regs, u64 now,
-						    long ret, long bytes)
+static __always_inline struct slow_call *
+whole_call(void *ctx, struct thread *t, struct pt_regs *regs, u64 now, long ret, long bytes)
 {
 	struct slow_call *slow;
 	struct given of = {};
@@ -208,6 +227,7 @@ static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_
 	at = descriptor_argument(t);
 	if (at == NOT_KEPT)
 		return NULL;
+	at = at & WAIT_COUNT ? 0 : at & ARGUMENT;
 	s = scratch();
 	if (!s)
 		return NULL;
@@ -233,18 +253,22 @@ static __always_inline struct slow_call *whole_call(struct thread *t, struct pt_
 	if (how)
 		name_path(t, &of, regs, how & 0xff, ret);
 	note_whole(t, slow, &of, at ? wide_argument(regs, t->call, at - 1) : -1);
+	slow->callers = 0;
+	/* Of a program that was executed nothing has called. */
+	if (!(t->call & CALL_I386) && !of.executed)
+		note_callers(ctx, slow, s, regs);
 	return slow;
 }
 
 /* The call that is about to be counted, if it is one of the slowest so far. */
-static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret,
-				      long bytes)
+static __always_inline void note_slow(void *ctx, struct thread *t, struct pt_regs *regs, u64 now,
+				      long ret, long bytes)
 {
 	struct slow_call *slow;
 
-	if (!is_slow(wall_of_call(t, now)) || !wants(t, t->call))
+	if (!is_slow(wall_of_call(t, now)) || !wants(t, t->call) || is_idle_wait(t, regs))
 		return;
-	slow = whole_call(t, regs, now, ret, bytes);
+	slow = whole_call(ctx, t, regs, now, ret, bytes);
 	if (slow)
 		put_slow(slow);
 }
@@ -256,8 +280,8 @@ static __always_inline bool is_slow(u64 wall_ns)
 	return false;
 }
 
-static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret,
-				      long bytes)
+static __always_inline void note_slow(void *ctx, struct thread *t, struct pt_regs *regs, u64 now,
+				      long ret, long bytes)
 {
 }
 

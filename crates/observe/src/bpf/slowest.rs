@@ -1,10 +1,10 @@
 //! The calls that took longest, from the kernel's table to the record.
 
-use iotomy_record::{WakeContext, Waker, WholeCall};
+use iotomy_record::{Caller, WakeContext, Waker, WholeCall};
 use iotomy_sys::syscalls;
 
 use super::books::{Books, Paths};
-use super::details::SlowRow;
+use super::details::{CallerRow, SlowRow};
 use super::layout::{CALL_NUMBER, FileKey, Image};
 use super::outcome::{abi, call_or_ring, exec, path, ring_operation};
 use crate::attach;
@@ -68,6 +68,14 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
             )
         })
     };
+    let caller = |row: &CallerRow| Caller {
+        function: None,
+        file: place(row.file),
+        offset: row.at,
+        inode: row.file.inode,
+    };
+    let callers = row.callers.iter().map(caller).collect();
+    let on_top = (!row.callers.is_empty()).then(|| caller(&row.on_top));
     let given = row.text.map(|text| join(place(row.directory).as_deref(), &text));
     let moves_bytes = match &operation {
         Some(operation) => ring_names::moves_bytes(operation),
@@ -96,6 +104,8 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
                 .map(|call| call_name(abi(call), u32::from(call & CALL_NUMBER))),
             thread: row.waker,
         }),
+        callers,
+        on_top,
         syscall,
         ..WholeCall::default()
     }

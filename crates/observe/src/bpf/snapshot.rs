@@ -14,6 +14,7 @@ use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::Books;
 use super::call_numbers::{CallNumbers, FrequentStats, RareStats, WaitStats};
+use super::exchanges::RequestBook;
 use super::file_numbers::FileStats;
 use super::firing;
 use super::layout::{
@@ -29,6 +30,7 @@ use crate::request::Request;
 use crate::sockets::SocketName;
 
 mod connections;
+mod requests;
 mod rings;
 mod sums;
 
@@ -118,6 +120,9 @@ impl NameCache {
         if request.wants_rings() {
             sight.add_rings(session, request.files);
         }
+        if request.requests {
+            sight.add_requests(session);
+        }
         if request.files {
             sight.add_files(session);
         }
@@ -144,6 +149,10 @@ impl NameCache {
             lost: counters.lost_events + counters.lost_files,
             lost_connections: counters.lost_connections + books.connections.lost,
             lost_requests: counters.lost_requests,
+            lost_exchanges: match request.requests {
+                true => books.requests.lost_so_far(session),
+                false => 0,
+            },
             calls: self.calls(sight.calls),
             slowest: Vec::new(),
             forgotten,
@@ -330,6 +339,7 @@ impl NameCache {
     fn images(&mut self, sight: &mut SnapshotSums<'_>, request: &Request) -> Vec<ImageCounts> {
         let mut images = Vec::new();
         let mut connections = self.connections_by_image(sight);
+        let mut requests = self.requests_by_image(sight);
         for (id, calls) in std::mem::take(&mut sight.by_image) {
             let Some(image) = sight.images.get(&id) else { continue };
             let program = sight.program(id);
@@ -345,6 +355,7 @@ impl NameCache {
                 calls: self.calls(calls),
                 connections: connections.remove(&id).unwrap_or_default(),
                 ring_operations: sight.rings_of(id, request),
+                requests: requests.remove(&id).unwrap_or_default(),
             });
         }
         images.sort_by_key(|image| image.id);
@@ -429,6 +440,7 @@ struct SnapshotSums<'a> {
     connections: ConnectionSums,
     /// In the kernel's tables.
     rings: RingBook,
+    requests: RequestBook,
 }
 
 /// An image as it is seen.
@@ -454,9 +466,19 @@ impl<'a> SnapshotSums<'a> {
         let titles = HashMap::new();
         let (calls, by_image) = (HashMap::new(), HashMap::new());
         let (files, uses) = (HashMap::new(), HashMap::new());
-        let (connections, rings) = (ConnectionSums::default(), RingBook::default());
-        let chosen = None;
-        Self { books, images, titles, calls, by_image, chosen, files, uses, connections, rings }
+        Self {
+            books,
+            images,
+            titles,
+            calls,
+            by_image,
+            chosen: None,
+            files,
+            uses,
+            connections: ConnectionSums::default(),
+            rings: RingBook::default(),
+            requests: RequestBook::default(),
+        }
     }
 
     fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {

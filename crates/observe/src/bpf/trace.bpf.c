@@ -126,6 +126,7 @@ struct scratch {
 #ifdef DETAILS
 	struct path_row path;
 	struct slow_call slow;
+	u64 frames[CALLERS];
 	struct track track;
 #endif
 #ifdef WHERE
@@ -207,6 +208,7 @@ static __always_inline bool is_error(long ret)
 #include "bytes.bpf.h"
 #include "paths.bpf.h"
 #include "connects.bpf.h"
+#include "callers.bpf.h"
 #include "slowest.bpf.h"
 #include "where.bpf.h"
 #include "until.bpf.h"

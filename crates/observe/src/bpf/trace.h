@@ -286,6 +286,11 @@ struct path_row {
 
 /* A call that is counted for the calibration's sake only. */
 #define NOT_KEPT 0xff
+/* Beside the argument: a wait for work, which is none of the slowest calls. */
+#define IDLE_WAIT 0x40
+/* The argument is the number of descriptors that are waited for: of none, it is a sleep. */
+#define WAIT_COUNT 0x20
+#define ARGUMENT   0xf
 
 /* Most calls that are kept whole. */
 #define SLOWEST 100
@@ -296,6 +301,15 @@ struct path_row {
 #define IN_SOFTIRQ   2
 #define IN_INTERRUPT 3
 #define IN_UNKNOWN   4
+
+/* A place in user space that calls come from. */
+struct caller {
+	struct file_key file; /* that is mapped there; else 0 */
+	__u64 at;	      /* in it; without one, the address */
+};
+
+/* Most functions that are noted of those that a call was made in. */
+#define CALLERS 16
 
 /* A call, whole. */
 struct slow_call {
@@ -315,10 +329,12 @@ struct slow_call {
 	__u32 waker_context;
 	__s32 waker_call; /* -1: none */
 	__u32 length;	  /* as in path_row */
-	__u32 pad;
+	__u32 callers;	  /* so many of them */
 	char comm[COMM_LEN];
 	char waker[COMM_LEN];
 	char text[PATH_TEXT];
+	struct caller on_top; /* where the innermost function returns to, if it has no frame */
+	struct caller caller[CALLERS]; /* the innermost first */
 };
 
 struct file_name {

@@ -111,7 +111,7 @@ __noinline int put_firing(const struct slow_call *call, const struct facts *fact
 	bpf_spin_lock(&firing->lock);
 	/* User space may have ended the watch before. */
 	if (firing->call.end_ns ? now < firing->call.end_ns : !*moment()) {
-		firing->call = *call;
+		copy_call(&firing->call, call);
 		firing->sums.count = facts->word[FACT_COUNT];
 		firing->sums.bytes = facts->word[FACT_SUM_OF_BYTES];
 		firing->sums.durations_ns = facts->word[FACT_SUM_OF_DURATIONS];
@@ -122,11 +122,11 @@ __noinline int put_firing(const struct slow_call *call, const struct facts *fact
 }
 
 /* Ends the watch. The call itself is still to be counted. */
-static __always_inline void end_watch(struct thread *t, struct task_struct *task,
+static __always_inline void end_watch(void *ctx, struct thread *t, struct task_struct *task,
 				      struct pt_regs *regs, u64 now, long ret, long bytes)
 {
 	struct filter *f = task_row(&filters, task);
-	struct slow_call *call = whole_call(t, regs, now, ret, bytes);
+	struct slow_call *call = whole_call(ctx, t, regs, now, ret, bytes);
 
 	if (f && call)
 		put_firing(call, &f->facts);
@@ -153,7 +153,7 @@ static __always_inline bool ends_watch(struct thread *t, struct task_struct *tas
 	return false;
 }
 
-static __always_inline void end_watch(struct thread *t, struct task_struct *task,
+static __always_inline void end_watch(void *ctx, struct thread *t, struct task_struct *task,
 				      struct pt_regs *regs, u64 now, long ret, long bytes)
 {
 }

@@ -303,6 +303,14 @@ impl Session {
             && self.filter.of_call(name) != Verdict::None
     }
 
+    /// Whether the call `name` is none of the slowest because it waits for work.
+    pub(super) fn is_left_idle(&self, name: &str, arguments: &[u64; 6]) -> bool {
+        let are_chosen = self.calls.is_some() || self.filter.restricts();
+        let count = iotomy_sys::syscalls::polls(plain_name(name));
+        let is_sleep = count.is_some_and(|at| arguments[usize::from(at)] == 0);
+        !are_chosen && !is_sleep && iotomy_record::calls::is_idle_wait(plain_name(name))
+    }
+
     fn seize_thread(&mut self, pid: u32, tid: u32) -> io::Result<()> {
         match self.only {
             true => ptrace::seize_without_children(tid)?,

@@ -239,7 +239,10 @@ impl Session {
     ) {
         let wall_ns = nanoseconds(entered.at, now);
         let syscall = call_name(entered.call.0, entered.call.1);
-        if self.tally.is_slow(image, wall_ns) && self.is_wanted(&syscall) {
+        if self.tally.is_slow(image, wall_ns)
+            && self.is_wanted(&syscall)
+            && !self.is_left_idle(&syscall, &entered.args)
+        {
             let call = self.whole_call(tid, entered, value, now);
             self.tally.keep_slow(image, call);
         }

@@ -11,6 +11,7 @@ pub(super) fn exchange() -> impl Strategy<Value = Exchange> {
             pid,
             exec,
             image: (row.moved % 3) as u32,
+            max_is_bound: row.max_ns % 5 == 0,
             ends,
             wall_times,
             ..row

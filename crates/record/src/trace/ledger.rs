@@ -24,7 +24,7 @@ statistics! {
         /// On a CPU inside system calls.
         pub calls_on_cpu_ns: u64 => sum(Time).column("in calls", 7).key("in-calls"),
         /// Blocked, inside calls or in a page fault.
-        pub blocked_ns: u64 => sum(Time).column("blocked", 6).live(6, 7),
+        pub blocked_ns: u64 => sum(Time).column("blocked", 6).live(5, 7),
         /// The part of it in page faults outside calls. Absent where the observer did not report it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub fault_ns: Option<u64> => sum(Time),
@@ -32,7 +32,7 @@ statistics! {
         #[serde(default, skip_serializing_if = "is_zero")]
         pub stopped_ns: u64 => sum(Time),
         /// Ready to run and waiting for a CPU.
-        pub runnable_ns: u64 => sum(Time).column("runq", 4).live(5, 7),
+        pub runnable_ns: u64 => sum(Time).column("runq", 4).live(8, 7),
         /// `thread_ns` less the five above; negative when they overlap.
         pub residual_ns: i64 => sum(Time),
         /// CPU time of the threads that io_uring made in the process, which are not part of `thread_ns`.

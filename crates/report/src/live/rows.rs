@@ -12,6 +12,7 @@ use iotomy_record::{
 use super::peer_rows::PEERS;
 use super::ring_rows;
 use super::screen::{Opened, Screen, Tab};
+use super::tails::Tails;
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::peers::PeerNames;
@@ -50,12 +51,13 @@ pub(super) fn specs(tab: Tab) -> Vec<Column> {
                 ("process", "", 11, 20),
                 ("threads", "", 2, 7),
                 ("calls", "/s", 10, 9),
-                ("errors", "/s", 3, 6),
-                ("bytes", "/s", 8, 8),
+                ("errors", "/s", 8, 6),
+                ("bytes", "/s", 7, 8),
                 ("CPU", "%", 9, 5),
             ];
             columns.extend(rates::<LedgerRow>());
-            columns.push(("inside", "now", 7, 12));
+            columns.push(("p99", "µs", 9, 7));
+            columns.push(("inside", "now", 6, 12));
             columns
         }
         Tab::Peers => PEERS.to_vec(),
@@ -178,6 +180,7 @@ pub(super) struct SnapshotDelta<'a> {
     /// Whether that process has ended.
     pub(super) has_ended: bool,
     opened: Option<&'a Opened>,
+    screen: &'a Screen,
     pub(super) peers: &'a PeerNames,
     seconds: f64,
 }
@@ -201,6 +204,7 @@ impl<'a> SnapshotDelta<'a> {
             threads: now.threads,
             has_ended: false,
             opened,
+            screen,
             peers: &screen.peers,
             // Before the first snapshot there is nothing to divide either.
             seconds: if ns == 0 { 1.0 } else { ns as f64 / 1e9 },
@@ -354,6 +358,7 @@ impl<'a> SnapshotDelta<'a> {
         let nothing = LedgerRow::default();
         let before: HashMap<_, _> =
             self.before.processes.iter().map(|one| ((one.pid, &one.exec), one)).collect();
+        let tails = Tails::from_screen(self.screen);
         let row = |one: &ProcessCounts| {
             let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
             let subject = Subject::Process(one.pid, one.exec.clone());
@@ -370,6 +375,7 @@ impl<'a> SnapshotDelta<'a> {
             let cpus = cpus_used(ms(on_cpu(&ledger)), ms(ledger.thread_ns.into()), 1e3, threads);
             row.cell(cpus * 100.0, per_cent);
             self.rates(&mut row, now, then);
+            row.cell(tails.p99_us(one), figure);
             row.text(one.inside.as_ref().map_or_else(String::new, |call| page.name(call, 16)));
             row
         };

@@ -389,6 +389,11 @@ impl Screen {
         recent.find(|one| one.id == id).or_else(|| self.past.get(&id))
     }
 
+    /// Its counts by the refresh before.
+    pub(super) fn earlier_image(&self, id: u32) -> Option<&ImageCounts> {
+        self.before.images.iter().find(|one| one.id == id).or_else(|| self.past.get(&id))
+    }
+
     pub(super) fn opened(&self) -> Option<&Opened> {
         self.opened.last().map(|(opened, _)| opened)
     }

@@ -59,6 +59,7 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
         (0..990).for_each(|_| read.wall_times.add(at * 1_000_000));
         (0..10).for_each(|_| read.wall_times.add(at * 30_000_000));
     }
+    let of_image = read.wall_times.clone();
     Snapshot {
         elapsed_ns: n * second,
         forgotten: vec![],
@@ -67,6 +68,7 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
         ring_operations: vec![],
         slowest: vec![],
         lost_requests: 0,
+        lost_exchanges: 0,
         calls: vec![read, call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n), openat, futex],
         files: vec![
             file("/srv/data/source.img", 65_536_000 * n, 0),
@@ -78,7 +80,10 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
             exec: "dd".into(),
             threads: 3,
             ledger: Some(ledger.clone()),
-            calls: vec![call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n)],
+            calls: vec![Call {
+                wall_times: of_image,
+                ..call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n)
+            }],
             ..ImageCounts::default()
         }],
         uses: vec![

@@ -81,6 +81,20 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, LEGEND);
 }
 
+/// The latencies of the record of an interval: nothing where nothing was answered.
+pub(crate) fn print_in_interval(page: &mut Page<'_>, record: &Trace, usual_rows: usize) {
+    if record.requests.is_empty() {
+        return;
+    }
+    let extent = Extent { rows: rows(record, usual_rows), name: PEER.min(page.width()) };
+    let sums = by_peer(record);
+    let latency = {
+        let columns = columns(page, record, extent).only(|field| !PARTS.contains(&&*field.key));
+        columns.sheet("requests", "Requests", &sums, None, extent)
+    };
+    latency.print(page, "");
+}
+
 /// The columns of what the latency consists of.
 const PARTS: [&str; 8] = [
     "unread_ns",
@@ -116,6 +130,11 @@ where
         .behind("p50_ns", us("p90_ns", "p90", 3), quantile(0.9))
         .behind("p90_ns", us("p99_ns", "p99", 10), quantile(0.99))
         .behind("p99_ns", us("p99_9_ns", "p99.9", 4), quantile(0.999))
+        .behind("p99_9_ns", us("max_ns", "max", 9), move |sum| {
+            let cell = known(sum, sum.of.max_ns);
+            let at_most = if sum.of.max_is_bound { page.at_most() } else { "" };
+            Cell { text: format!("{at_most}{}", cell.text), ..cell }
+        })
         .text(Field::text("by", "by").worth(1), move |sum| names.label_all(page, &sum.by))
         .text(Field::remarks(), move |sum| remarks(&sum.of, extent).join(", "))
 }

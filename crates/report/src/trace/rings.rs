@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::calls::{ALL_RINGS, RING_PREFIX};
-use iotomy_record::{RingOperation, SortKey, Trace};
+use iotomy_record::{RingOperation, Trace};
 
 use super::images::{Image, Names};
 use super::{USUAL_ROWS, rows};
@@ -46,11 +46,7 @@ fn by_operation(record: &Trace) -> Vec<Sum<'_>> {
         sum.by.insert((row.pid, &row.exec));
     }
     let mut sums: Vec<Sum<'_>> = sums.into_values().collect();
-    match record.view.sort {
-        // Its column is none of those that the statistics declare, since it may be a bound.
-        SortKey::MAX => sums.sort_by_key(|sum| Reverse(sum.of.max_ns)),
-        key => columns::sort(&mut sums, key, |sum| &sum.of, |row| row.submitted),
-    }
+    columns::sort(&mut sums, record.view.sort, |sum| &sum.of, |row| row.submitted);
     sums
 }
 

@@ -21,6 +21,9 @@ const COLUMNS: [Column<'static>; 7] = [
     Column::text("process", 5),
 ];
 
+/// Columns a function may take.
+const FUNCTION: usize = 60;
+
 /// Columns a path may take on the widest line.
 const PATH: usize = 100;
 
@@ -66,6 +69,7 @@ pub(super) fn table<'a>(
         ];
         let mut remarks = vec![text(page, call)];
         remarks.extend(call.woken_by.as_ref().map(|waker| woken(page, waker)));
+        remarks.extend(callers(page, call));
         table.push(Row { cells, remarks, ..Row::default() });
     }
     table
@@ -123,6 +127,26 @@ pub(crate) fn woken(page: &Page<'_>, waker: &Waker) -> String {
     }
 }
 
+/// The functions that it was made in, the innermost first, each with its file where that is another one's than before.
+pub(crate) fn callers(page: &Page<'_>, call: &WholeCall) -> Option<String> {
+    let mut file = None;
+    let mut names = Vec::new();
+    for caller in &call.callers {
+        let own = caller.file.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path));
+        let function = caller.function.as_ref().map(|function| page.name(function, FUNCTION));
+        names.push(match (function, own) {
+            (Some(function), Some(own)) if file != Some(own) => {
+                format!("{function} ({})", page.name(own, 40))
+            }
+            (Some(function), _) => function,
+            (None, Some(own)) => format!("{}+{:#x}", page.name(own, 40), caller.offset),
+            (None, None) => "[caller unknown]".to_owned(),
+        });
+        file = own.or(file);
+    }
+    (!names.is_empty()).then(|| format!("in {}", names.join(" < ")))
+}
+
 /// All of them, for a page; nothing where there are none.
 pub(super) fn sheet(
     page: &Page<'_>,
@@ -146,6 +170,7 @@ pub(super) fn sheet(
         Field::text("text", "arguments and result"),
         Field::text("path", "path"),
         Field::text("woken_by", "woken by"),
+        Field::text("callers", "callers"),
     ];
     let mut sheet = Sheet::new(id, title, fields);
     let names = Names::from_record(record);
@@ -166,6 +191,7 @@ pub(super) fn sheet(
             Cell::text(text(page, &whole)),
             Cell::text(path),
             Cell::text(woken_by.unwrap_or_default()),
+            Cell::text(callers(page, call).unwrap_or_default()),
         ]);
     }
     Some(sheet.without_empty_columns())

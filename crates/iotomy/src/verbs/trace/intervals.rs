@@ -88,12 +88,14 @@ impl IntervalView {
             files: counts.files,
             connections: counts.connections,
             ring_operations: counts.ring_operations,
+            requests: counts.requests,
             ledger: counts.ledger,
             ..self.common.clone()
         };
         record.observer.lost_events = counts.lost;
         record.observer.lost_connections = counts.lost_connections;
         record.observer.lost_requests = counts.lost_requests;
+        record.observer.lost_exchanges = counts.lost_exchanges;
         if let Some(lines) = &mut self.lines {
             match RecordRef::Trace(&record).line() {
                 Ok(line) => lines.write(line),

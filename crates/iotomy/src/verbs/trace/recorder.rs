@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, anyhow};
 use iotomy_host::rfc3339;
+use iotomy_observe::name_callers;
 use iotomy_record::store::{AnotherFile, OutputFile, RecordRef};
 use iotomy_record::{Trace, lossless};
 use std::os::unix::ffi::OsStrExt;
@@ -147,6 +148,7 @@ impl Writer {
 
     /// The report first, as at the end.
     fn write(&mut self, Job { mut record, cause }: Job) -> Result<()> {
+        name_callers(&mut record);
         if !self.form.each {
             record.roll_up();
         }

@@ -137,7 +137,7 @@ impl NameCache {
     }
 
     /// The ends of a connection: the process at the other one has a name as long as it lives.
-    fn ends(&mut self, name: &SocketName) -> &Socket {
+    pub(super) fn ends(&mut self, name: &SocketName) -> &Socket {
         if !self.sockets.contains_key(name) {
             self.sockets.insert(name.clone(), name.socket());
         }
@@ -153,7 +153,7 @@ fn merge(sum: &mut ConnectionCounts, more: &ConnectionCounts) {
 }
 
 /// The names of the processes that are and were watched.
-fn pids(sight: &SnapshotSums<'_>) -> HashMap<u32, String> {
+pub(super) fn pids(sight: &SnapshotSums<'_>) -> HashMap<u32, String> {
     let mut images: Vec<u32> = sight.images.keys().copied().collect();
     images.sort_unstable();
     let name = |image: u32| {

@@ -1,0 +1,117 @@
+//! Requests while the watch goes on: of images that ended, whose rows are taken out of the kernel's tables, and of all others
+//! as they stand.
+
+use std::collections::HashMap;
+
+use iotomy_record::{Exchange, statistic};
+
+use super::super::connection_rows::ConnectionKey;
+use super::super::layout::Count;
+use super::super::object::{RowAction, Session};
+use super::layout::{Channel, Counters, Row};
+use super::{CHANNELS, COUNTERS, EXCHANGES};
+use crate::sockets::SocketName;
+
+/// The requests of images, in a bounded table.
+#[derive(Debug, Default, Clone)]
+pub(in super::super) struct RequestBook {
+    images: HashMap<u32, HashMap<SocketName, Exchange>>,
+    /// Most rows there is room for, and how many there are.
+    most: usize,
+    count: usize,
+    /// Requests whose rows found no room.
+    pub(in super::super) lost: u64,
+}
+
+impl RequestBook {
+    /// With room for this many rows.
+    pub(in super::super) fn with_room(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// The rows in the kernel's tables, as they stand: of requests that are under way only whose they are.
+    pub(in super::super) fn look(session: &Session) -> Self {
+        let mut book = Self::with_room(usize::MAX);
+        session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
+            book.add(key, &row.exchange());
+            RowAction::Kept
+        });
+        session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
+            if channel.is_under_way() {
+                book.images.entry(channel.key.image).or_default();
+            }
+            RowAction::Kept
+        });
+        book
+    }
+
+    /// Takes the rows of images that ended out of the kernel's tables. A request that is under way stays there.
+    pub(in super::super) fn take_ended(
+        &mut self,
+        session: &Session,
+        has_ended: &dyn Fn(u32) -> bool,
+    ) {
+        session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
+            if !has_ended(channel.key.image) || channel.is_under_way() {
+                return RowAction::Kept;
+            }
+            if let Some(last) = channel.last(true) {
+                self.add(channel.key, &last);
+            }
+            RowAction::Freed
+        });
+        session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
+            if !has_ended(key.image) {
+                return RowAction::Kept;
+            }
+            self.add(key, &row.exchange());
+            RowAction::Freed
+        });
+    }
+
+    /// What found no room in the kernel's tables, and in this one.
+    pub(in super::super) fn lost_so_far(&self, session: &Session) -> u64 {
+        let counters = session.section_beside::<Counters>(COUNTERS).unwrap_or_default();
+        counters.lost + self.lost
+    }
+
+    fn add(&mut self, key: ConnectionKey, row: &Exchange) {
+        let of_image = self.images.entry(key.image).or_default();
+        if !of_image.contains_key(&key.name) {
+            if self.count >= self.most {
+                self.lost += row.requests.saturating_add(row.unanswered);
+                return;
+            }
+            self.count += 1;
+        }
+        statistic::add(of_image.entry(key.name).or_default(), row);
+    }
+
+    /// The images that have some.
+    pub(in super::super) fn images(&self) -> impl Iterator<Item = u32> {
+        self.images.keys().copied()
+    }
+
+    /// The rows of an image.
+    pub(in super::super) fn of_image(
+        &self,
+        image: u32,
+    ) -> impl Iterator<Item = (&SocketName, &Exchange)> {
+        self.images.get(&image).into_iter().flatten()
+    }
+
+    /// All rows.
+    pub(super) fn rows(&self) -> HashMap<ConnectionKey, Exchange> {
+        let rows = self.images.iter().flat_map(|(image, rows)| {
+            rows.iter().map(|(name, row)| {
+                (ConnectionKey { image: *image, name: name.clone() }, row.clone())
+            })
+        });
+        rows.collect()
+    }
+
+    /// Drops what is known of an image.
+    pub(in super::super) fn forget(&mut self, image: u32) {
+        self.count -= self.images.remove(&image).map_or(0, |rows| rows.len());
+    }
+}
