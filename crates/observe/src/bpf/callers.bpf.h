@@ -44,23 +44,22 @@ __noinline int note_caller(struct caller *to, u64 address)
 	return 0;
 }
 
-static __always_inline void note_callers(void *ctx, struct slow_call *slow, struct scratch *s,
-					 struct pt_regs *regs)
+/* Of the addresses in the scratch. Not static, either. */
+__noinline int note_callers(struct slow_call *slow, u64 sp)
 {
+	struct scratch *s = scratch();
 	u64 on_top = 0;
-	long bytes;
 
-	bytes = bpf_get_stack(ctx, s->frames, sizeof(s->frames), BPF_F_USER_STACK);
-	if (bytes <= 0)
-		return;
-	slow->callers = bytes / sizeof(u64);
-	bpf_probe_read_user(&on_top, sizeof(on_top), (void *)regs->sp);
+	if (!slow || !s)
+		return 0;
+	bpf_probe_read_user(&on_top, sizeof(on_top), (void *)sp);
 	note_caller(&slow->on_top, on_top);
 	for (u32 i = 0; i < CALLERS; i++) {
 		if (i >= slow->callers)
 			break;
 		note_caller(&slow->caller[i], s->frames[i]);
 	}
+	return 0;
 }
 
 #endif

@@ -109,7 +109,7 @@ impl Wire for CallerRow {
 }
 
 /// As in `trace.h`.
-const CALLERS: usize = 16;
+const CALLERS: usize = 12;
 
 impl Wire for SlowRow {
     const SIZE: usize = 12 * 8

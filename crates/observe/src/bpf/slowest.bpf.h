@@ -220,6 +220,7 @@ whole_call(void *ctx, struct thread *t, struct pt_regs *regs, u64 now, long ret,
 {
 	struct slow_call *slow;
 	struct given of = {};
+	long bytes_of_stack;
 	struct scratch *s;
 	u32 how;
 	u8 at;
@@ -255,8 +256,13 @@ whole_call(void *ctx, struct thread *t, struct pt_regs *regs, u64 now, long ret,
 	note_whole(t, slow, &of, at ? wide_argument(regs, t->call, at - 1) : -1);
 	slow->callers = 0;
 	/* Of a program that was executed nothing has called. */
-	if (!(t->call & CALL_I386) && !of.executed)
-		note_callers(ctx, slow, s, regs);
+	if (t->call & CALL_I386 || of.executed)
+		return slow;
+	bytes_of_stack = bpf_get_stack(ctx, s->frames, sizeof(s->frames), BPF_F_USER_STACK);
+	if (bytes_of_stack <= 0)
+		return slow;
+	slow->callers = bytes_of_stack / sizeof(u64);
+	note_callers(slow, regs->sp);
 	return slow;
 }
 

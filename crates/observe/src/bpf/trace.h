@@ -309,7 +309,7 @@ struct caller {
 };
 
 /* Most functions that are noted of those that a call was made in. */
-#define CALLERS 16
+#define CALLERS 12
 
 /* A call, whole. */
 struct slow_call {

@@ -472,7 +472,7 @@ fn is_text(tab: Tab, column: usize) -> bool {
     column == 0
         || matches!(
             (tab, column),
-            (Tab::Files | Tab::Connections, 1) | (Tab::Processes, 9) | (Tab::Peers, ERRORS | BY)
+            (Tab::Files | Tab::Connections, 1) | (Tab::Processes, 10) | (Tab::Peers, ERRORS | BY)
         )
 }
 
