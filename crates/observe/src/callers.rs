@@ -45,7 +45,7 @@ impl Names {
                 frame_of_linked = frame(self, caller);
             }
             let is_unknown = frame_of_linked.is_some_and(|frame| frame != FrameKept::Linked);
-            let gap = (is_unknown && found.len() > 1).then(Caller::default);
+            let gap = is_unknown.then(Caller::default);
             found.splice(1..1, caller.into_iter().chain(gap));
         }
         call.callers = found;

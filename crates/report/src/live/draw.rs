@@ -234,7 +234,8 @@ impl Screen {
             let look = if i == 0 || i == last { BOLD } else { PLAIN };
             canvas.line(line, look);
         }
-        canvas.y += 1;
+        // At 24 lines, there is room for ten rows of the table below.
+        canvas.y += u16::from(height > 24);
     }
 
     /// The rows of the table, in order.
