@@ -13,10 +13,14 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| of_target(claim, 2, raw)).collect();
     for row in &mut rows {
         row.what = row.what.trim_end_matches(", the aim").to_owned();
-        row.peer = row.peer.replace("two empty programs'", EMPTY);
+        let peer = row.peer.trim_end_matches(", the aim").trim_end_matches("'s");
+        row.peer = peer.replace("two empty programs'", EMPTY);
     }
     for (service, observer) in observed(raw).into_iter().filter(|(_, one)| *one != BARE) {
         let what = format!("{service}: CPU time a request under {observer}");
+        if rows.iter().any(|row| row.what == what) {
+            continue;
+        }
         let found = figure(raw, service, observer, "server_to_bare");
         rows.push(Row::beside(what, BARE, found, 3, raw));
     }
