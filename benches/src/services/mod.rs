@@ -43,7 +43,7 @@ use crate::stats::FEWEST;
 pub(crate) static BENCH: Bench = Bench {
     name: "services",
     title: "overhead on running servers",
-    minutes: 23,
+    minutes: 18,
     peers: &[],
     command: Args::command,
     run: |matches| run_with_args(matches, run),

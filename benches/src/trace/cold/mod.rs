@@ -39,19 +39,19 @@ enum Means {
 }
 
 const BARE: &str = "bare";
-const EMPTY: &str = "two empty BPF programs";
+const PEER: &str = "bpftrace";
 
 /// The observers by name.
 static OBSERVERS: [(&str, Means); 9] = [
     (BARE, Means::Nobody),
-    (EMPTY, Means::Floor(Floor::empty)),
+    ("two empty BPF programs", Means::Floor(Floor::empty)),
     ("two that read the clock", Means::Floor(Floor::clock)),
     ("iotomy trace", Means::Iotomy(&[])),
     ("iotomy trace --files", Means::Iotomy(&["--files"])),
     ("iotomy trace --peers", Means::Iotomy(&["--peers"])),
     ("iotomy trace --threads", Means::Iotomy(&["--threads"])),
     ("iotomy trace --requests", Means::Iotomy(&["--requests"])),
-    ("bpftrace", Means::Bpftrace),
+    (PEER, Means::Bpftrace),
 ];
 
 /// The runs of an observer.

@@ -1,7 +1,7 @@
 //! The overheads as text, as a record, and as rows.
 
 use super::subject::{DESCRIPTORS, THREADS, TIMED};
-use super::{BARE, Cold, ColdObserver, EMPTY};
+use super::{BARE, Cold, ColdObserver, PEER};
 use crate::record::Case;
 use crate::stats::{Estimate, estimate, median, ratio};
 use crate::summary::raw::Raw;
@@ -31,7 +31,7 @@ impl Cold {
 
     /// Returns a table of the observers; the skipped ones are listed below it.
     pub(crate) fn text(&self) -> String {
-        let titles = ["observer", "ns a call", "cost, ns a call [95 %]", "÷ empty [95 %]"];
+        let titles = ["observer", "ns a call", "cost, ns a call [95 %]", "÷ bpftrace [95 %]"];
         let mut rows = vec![titles.map(str::to_owned).to_vec()];
         let mut skipped = String::new();
         let formatted = |samples: &[f64], decimals| {
@@ -43,23 +43,23 @@ impl Cold {
             }
             let times: Vec<f64> = one.times.iter().flatten().copied().collect();
             let Some(time) = median(&times) else { continue };
-            let (mut cost, mut to_empty) = (String::new(), String::new());
+            let (mut cost, mut to_peer) = (String::new(), String::new());
             if one.name != BARE {
                 let [costs, _] = self.costs(one, one);
                 cost = formatted(&costs, 0);
-                to_empty = formatted(&self.to_empty(one), 2);
+                to_peer = formatted(&self.to_peer(one), 2);
             }
-            rows.push(vec![one.name.to_owned(), digits(time, 0), cost, to_empty]);
+            rows.push(vec![one.name.to_owned(), digits(time, 0), cost, to_peer]);
         }
         table(&rows, 1) + &skipped
     }
 
-    fn to_empty(&self, one: &ColdObserver) -> Vec<f64> {
-        let Some(empty) = self.named(EMPTY).filter(|_| one.name != EMPTY) else {
+    fn to_peer(&self, one: &ColdObserver) -> Vec<f64> {
+        let Some(peer) = self.named(PEER).filter(|_| one.name != PEER) else {
             return Vec::new();
         };
-        let [costs, floors] = self.costs(one, empty);
-        costs.iter().zip(floors).map(|(cost, floor)| cost / floor).collect()
+        let [costs, others] = self.costs(one, peer);
+        costs.iter().zip(others).map(|(cost, other)| cost / other).collect()
     }
 
     /// Returns every figure of the raw record.
@@ -100,11 +100,11 @@ pub(crate) fn method() -> String {
 /// Returns the rows of the observers that were measured.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let beside = |name: &str| {
-        let found = costs(raw, name).zip(costs(raw, EMPTY));
-        let found = found.and_then(|(cost, floor)| ratio(cost, floor));
-        Row::beside(format!("cold calls: cost of {name}"), EMPTY, found, 2, raw)
+        let found = costs(raw, name).zip(costs(raw, PEER));
+        let found = found.and_then(|(cost, peer)| ratio(cost, peer));
+        Row::beside(format!("cold calls: cost of {name}"), PEER, found, 2, raw)
     };
-    observers(raw).into_iter().filter(|name| *name != EMPTY).map(beside).collect()
+    observers(raw).into_iter().filter(|name| *name != PEER).map(beside).collect()
 }
 
 /// Formats a table of the overheads; empty if they were not measured.
@@ -115,15 +115,15 @@ pub(crate) fn block(raw: &Raw) -> String {
     }
     let params = [("subject", SUBJECT), ("observer", BARE)];
     let bare = samples(&raw.sweep, &params, TIME).and_then(median);
-    let titles = ["observer", "cold call", "÷ empty programs"];
+    let titles = ["observer", "cold call", "÷ bpftrace"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     let text = |found: Option<Estimate>, decimals| {
         found.map_or_else(String::new, |found| shown(found, decimals))
     };
     for name in observers {
         let own = costs(raw, name);
-        let over = own.zip(costs(raw, EMPTY)).filter(|_| name != EMPTY);
-        let over = over.and_then(|(cost, floor)| ratio(cost, floor));
+        let over = own.zip(costs(raw, PEER)).filter(|_| name != PEER);
+        let over = over.and_then(|(cost, peer)| ratio(cost, peer));
         let shown_name =
             if name.starts_with("iotomy") { format!("`{name}`") } else { name.to_owned() };
         rows.push(vec![shown_name, text(own.and_then(estimate), 0), text(over, 2)]);
@@ -159,13 +159,13 @@ mod tests {
     fn costs_and_ratios_are_those_of_the_block() {
         let cold = Cold(vec![
             one(BARE, &[Some(1000.0), Some(1200.0), Some(1100.0)]),
-            one(EMPTY, &[Some(1100.0), Some(1300.0), None]),
+            one(PEER, &[Some(1100.0), Some(1300.0), None]),
             one("iotomy trace", &[Some(1400.0), Some(1500.0), Some(1700.0)]),
         ]);
         let [costs, _] = cold.costs(&cold.0[2], &cold.0[2]);
         assert_eq!(costs, [400.0, 300.0, 600.0]);
-        assert_eq!(cold.to_empty(&cold.0[2]), [4.0, 3.0]);
-        assert!(cold.to_empty(&cold.0[1]).is_empty());
+        assert_eq!(cold.to_peer(&cold.0[2]), [4.0, 3.0]);
+        assert!(cold.to_peer(&cold.0[1]).is_empty());
         assert_eq!(cold.cases().len(), 5);
     }
 }

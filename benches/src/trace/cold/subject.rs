@@ -23,6 +23,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::child::{die_with_parent, own_path};
 use crate::cpus;
+use crate::servers::in_path;
 use crate::stats;
 
 /// Threads that serve; the first only asks.
@@ -61,7 +62,9 @@ pub(crate) struct ColdArgs {
 pub(super) fn argv(cpu: usize, result: &Path) -> Result<Vec<String>> {
     let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not UTF-8");
     let (own, result) = (text(&own_path()?)?, format!("--result={}", text(result)?));
-    let words = ["chrt", "--fifo", "1", &own, "trace", "cold", &format!("--cpu={cpu}"), &result];
+    // By its path: bpftrace wants one that is in no other directory of PATH.
+    let chrt = text(&in_path("chrt").context("chrt is not installed")?)?;
+    let words = [&*chrt, "--fifo", "1", &own, "trace", "cold", &format!("--cpu={cpu}"), &result];
     Ok(words.map(str::to_owned).to_vec())
 }
 
