@@ -45,7 +45,7 @@ build:
 	@mv -f $(IOTOMY).copy $(IOTOMY)
 	@rm $(IOTOMY).stripped
 
-# Every bench, one after another, about an hour in all; then the page of the run and the figures of
+# Every bench, one after another, almost two hours in all; then the page of the run and the figures of
 # docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
 bench: bench-all
 

@@ -27,6 +27,37 @@ impl Server {
         Self(child)
     }
 
+    /// Starts a server that listens on this port of the loopback, and waits until it does.
+    ///
+    /// # Errors
+    /// When it ends first, or does not listen in time.
+    pub(crate) fn on(port: u16, command: &Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut command = guard_of(command)?;
+        let child = command.stdout(Stdio::null()).spawn();
+        let mut server = Self(child.with_context(|| format!("cannot run {name}"))?);
+        server.until_ready(&name, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+        Ok(server)
+    }
+
+    /// Starts a server that chooses its port and prints its address in a line, and returns it with the address.
+    ///
+    /// # Errors
+    /// When it prints none.
+    pub(crate) fn that_says_its_address(command: &Command) -> Result<(Self, String)> {
+        let mut command = guard_of(command)?;
+        let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run the server")?;
+        let out = child.stdout.take();
+        let server = Self(child);
+        let mut address = String::new();
+        let mut out = BufReader::new(out.context("the server has no output")?);
+        out.read_line(&mut address).context("cannot read the server's address")?;
+        if address.trim().is_empty() {
+            bail!("the server printed no address");
+        }
+        Ok((server, address.trim().to_owned()))
+    }
+
     /// Returns its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
@@ -94,21 +125,12 @@ pub(crate) fn build_go(folder: &Path) -> Result<PathBuf, String> {
 
 /// Starts the HTTP server in Go and returns it with its address.
 pub(crate) fn start_go(program: &Path) -> Result<(Server, String)> {
-    let mut command = Command::new(program);
-    command.arg("serve");
-    let mut command = guard_of(&command)?;
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run the server")?;
-    let out = child.stdout.take();
-    let server = Server(child);
-    let mut address = String::new();
-    let mut out = BufReader::new(out.context("the server has no output")?);
-    out.read_line(&mut address).context("the server said nothing")?;
-    Ok((server, address.trim().to_owned()))
+    Server::that_says_its_address(Command::new(program).arg("serve"))
 }
 
 /// A free port that the kernel gives to no client: who asks for a port of clients until a server listens there can be
 /// connected to itself.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")?;
     let first_of_clients = range.split_whitespace().next().and_then(|port| port.parse().ok());
     let first_of_clients: u16 = first_of_clients.context("the range of ports has no first one")?;
@@ -122,9 +144,5 @@ pub(crate) fn start_redis(folder: &Path) -> Result<(Server, u16)> {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
     command.args(["--appendonly", "no", "--dir"]).arg(folder);
-    let mut command = guard_of(&command)?;
-    let child = command.stdout(Stdio::null()).spawn().context("cannot run redis-server")?;
-    let mut server = Server(child);
-    server.until_ready("redis-server", || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
-    Ok((server, port))
+    Ok((Server::on(port, &command)?, port))
 }

@@ -1,8 +1,8 @@
 //! Conversion of runs to ratios: quotients and differences are of runs of the same block, and their median is computed
 //! afterwards.
 
-use crate::services::service::Service;
-use crate::services::turns::{Measured, Sample};
+use crate::services::registry::SERVICES;
+use crate::services::turns::{Measured, Sample, ServiceName};
 use crate::services::watcher::Watcher;
 
 /// Stands for every larger ratio, and for a ratio to a cost that was not above zero in its block: such a block says that
@@ -12,13 +12,15 @@ pub(crate) const LARGEST: f64 = 99.0;
 /// What a server pays under an observer, block by block.
 #[derive(Debug)]
 pub(crate) struct Cost {
-    pub(crate) service: Service,
+    pub(crate) service: ServiceName,
     pub(crate) watcher: Watcher,
     pub(crate) samples: Vec<Sample>,
     /// The bare runs of the same blocks.
     pub(crate) bare: Vec<Sample>,
     /// The server's CPU time a request above the bare one, divided by that of two empty programs.
     pub(crate) to_floor: Vec<f64>,
+    /// The same, divided by that of bpftrace.
+    pub(crate) to_bpftrace: Vec<f64>,
 }
 
 impl Cost {
@@ -40,15 +42,24 @@ impl Cost {
 
 /// Returns what every server paid under every observer.
 pub(crate) fn costs(measured: &Measured) -> Vec<Cost> {
-    measured.samples.keys().map(|key| cost(measured, *key)).collect()
+    let of =
+        |name: ServiceName| measured.samples.keys().filter(move |(service, _)| *service == name);
+    let keys = SERVICES.into_iter().flat_map(|service| of(service.name));
+    keys.map(|key| cost(measured, *key)).collect()
 }
 
-fn cost(measured: &Measured, (service, watcher): (Service, Watcher)) -> Cost {
+fn cost(measured: &Measured, (service, watcher): (ServiceName, Watcher)) -> Cost {
     let sample = |watcher, block: usize| {
         measured.samples.get(&(service, watcher)).and_then(|all| *all.get(block)?)
     };
-    let mut cost =
-        Cost { service, watcher, samples: Vec::new(), bare: Vec::new(), to_floor: Vec::new() };
+    let mut cost = Cost {
+        service,
+        watcher,
+        samples: Vec::new(),
+        bare: Vec::new(),
+        to_floor: Vec::new(),
+        to_bpftrace: Vec::new(),
+    };
     let blocks = measured.samples.get(&(service, watcher)).map_or(0, Vec::len);
     for block in 0..blocks {
         let (Some(own), Some(bare)) = (sample(watcher, block), sample(Watcher::Bare, block)) else {
@@ -56,8 +67,12 @@ fn cost(measured: &Measured, (service, watcher): (Service, Watcher)) -> Cost {
         };
         cost.samples.push(own);
         cost.bare.push(bare);
-        let floor = sample(Watcher::Empty, block).map(|floor| floor.server - bare.server);
-        cost.to_floor.extend(floor.map(|floor| ratio_of_costs(own.server - bare.server, floor)));
+        let to = |other| {
+            let other = sample(other, block)?;
+            Some(ratio_of_costs(own.server - bare.server, other.server - bare.server))
+        };
+        cost.to_floor.extend(to(Watcher::Empty));
+        cost.to_bpftrace.extend(to(Watcher::Bpftrace));
     }
     cost
 }
@@ -83,16 +98,18 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_same_block() {
-        let of = |watcher| (Service::Go, watcher);
+        let of = |watcher| ("go", watcher);
         let all = [
             (of(Watcher::Bare), samples([100.0, 200.0])),
             (of(Watcher::Empty), samples([110.0, 190.0])),
             (of(Watcher::Trace), samples([125.0, 250.0])),
+            (of(Watcher::Bpftrace), samples([150.0, 300.0])),
         ];
         let measured = Measured { samples: all.into_iter().collect(), ..Measured::default() };
         let costs = costs(&measured);
         let trace = costs.iter().find(|cost| cost.watcher == Watcher::Trace).unwrap();
         assert_eq!(trace.to_floor, [2.5, LARGEST]);
+        assert_eq!(trace.to_bpftrace, [0.5, 0.5]);
         assert_eq!(trace.to_bare(|sample| sample.server), [1.25, 1.25]);
         assert_eq!(trace.lost().iter().map(|lost| lost.round()).collect::<Vec<_>>(), [20.0, 20.0]);
     }

@@ -1,15 +1,16 @@
 //! `bench services`: what running servers pay for being watched, and for others being watched.
 //!
-//! A [`service`] is started once. In each block, every [`watcher`] is attached to it while it runs, its load generator
+//! A [`service`] of the [`registry`] is started once. In each block, every [`watcher`] is attached to it while it runs, its load generator
 //! runs for about a second, and the watcher is detached; [`turns`] does that in random order. Ratios are of runs of the
 //! same block ([`costs`]); [`results`] judges, prints and stores them. [`storm`] watches as many calls as the machine
 //! makes and counts what is lost.
 
 mod costs;
 mod cpu_time;
-mod postgres;
+mod registry;
 mod results;
 mod rows;
+mod servers;
 mod service;
 mod storm;
 mod turns;
@@ -28,7 +29,9 @@ use crate::options::Options;
 use crate::order::Order;
 use crate::run::{built_observer, progress, version};
 use crate::scratch::Scratch;
+use crate::services::registry::{SERVICES, service};
 use crate::services::results::ServicesResults;
+use crate::services::servers::{asker, postgres};
 use crate::services::service::Service;
 use crate::services::storm::Storm;
 use crate::services::turns::Turns;
@@ -40,7 +43,7 @@ use crate::stats::FEWEST;
 pub(crate) static BENCH: Bench = Bench {
     name: "services",
     title: "overhead on running servers",
-    minutes: 11,
+    minutes: 18,
     peers: &[],
     command: Args::command,
     run: |matches| run_with_args(matches, run),
@@ -51,8 +54,8 @@ pub(crate) static BENCH: Bench = Bench {
 
 /// Overhead on running servers that are watched, or that run while another process is, in one run
 ///
-/// A Go HTTP server under wrk, redis-server under redis-benchmark, PostgreSQL under pgbench. Servers, load generators and
-/// observers that are not installed are skipped and named.
+/// HTTP servers in Go and Node and nginx under wrk, redis-server under redis-benchmark, memcached under clients of this
+/// program, PostgreSQL under pgbench. Servers, load generators and observers that are not installed are skipped and named.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {
@@ -61,8 +64,12 @@ struct Args {
     blocks: Option<u32>,
 
     /// Only this server; may be repeated
-    #[arg(long, value_name = "SERVER")]
-    only: Vec<Service>,
+    #[arg(long, value_name = "SERVER", value_parser = SERVICES.map(|one| one.name))]
+    only: Vec<String>,
+
+    /// Only under this observer, and under none; may be repeated
+    #[arg(long, value_name = "OBSERVER")]
+    under: Vec<Watcher>,
 
     /// Without bpftrace, perf and strace
     #[arg(long)]
@@ -85,13 +92,33 @@ enum Helper {
     #[command(hide = true)]
     AsUser(postgres::AsUserArgs),
     #[command(hide = true)]
+    Ask(asker::AskArgs),
+    #[command(hide = true)]
     Storm(storm::StormArgs),
+}
+
+impl Args {
+    fn services(&self) -> Vec<&'static Service> {
+        match &self.only[..] {
+            [] => SERVICES.to_vec(),
+            only => only.iter().filter_map(|name| service(name)).collect(),
+        }
+    }
+
+    fn watchers(&self) -> Vec<Watcher> {
+        let is_wanted = |one: &Watcher| {
+            let is_named = self.under.is_empty() || self.under.contains(one);
+            *one == Watcher::Bare || is_named && !(self.without_peers && one.is_peer())
+        };
+        Watcher::ALL.into_iter().filter(is_wanted).collect()
+    }
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
     match &args.part {
         None => bench(args),
         Some(Helper::AsUser(args)) => postgres::as_user(args).map(|()| ExitCode::SUCCESS),
+        Some(Helper::Ask(args)) => asker::run(args).map(|()| ExitCode::SUCCESS),
         Some(Helper::Storm(args)) => storm::run(args).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -108,10 +135,8 @@ fn bench(args: &Args) -> Result<ExitCode> {
     let mut conditions = Conditions::begin(&args.options)?;
     let mut order = Order::new(conditions.seed);
 
-    let is_wanted = |one: &Service| args.only.is_empty() || args.only.contains(one);
-    let services: Vec<Service> = Service::ALL.into_iter().filter(is_wanted).collect();
-    let watchers: Vec<Watcher> =
-        Watcher::ALL.into_iter().filter(|one| !(args.without_peers && one.is_peer())).collect();
+    let services = args.services();
+    let watchers = args.watchers();
     progress("starting the servers");
     let mut turns = Turns::prepare(&signals, &iotomy, &folder, &services, &watchers)?;
     for block in 0..blocks {
@@ -127,14 +152,15 @@ fn bench(args: &Args) -> Result<ExitCode> {
 
     let results = ServicesResults { blocks, versions: versions(&iotomy), measured, storm };
     let results = results.results(&conditions);
-    let is_whole = args.only.is_empty() && !args.without_peers && seconds > 0;
-    results.publish(&args.options, &conditions, is_whole && blocks >= FEWEST as u32)?;
+    let is_whole = services.len() == SERVICES.len() && watchers.len() == Watcher::ALL.len();
+    let is_long = blocks >= FEWEST as u32 && seconds > 0;
+    results.publish(&args.options, &conditions, is_whole && is_long)?;
     Ok(results.status(&args.options))
 }
 
 /// Returns the versions of iotomy, its peers, the servers and the load generators.
 fn versions(iotomy: &str) -> Vec<String> {
     let peers = Watcher::ALL.into_iter().filter_map(|watcher| watcher.version()?.ok());
-    let servers = Service::ALL.into_iter().flat_map(Service::versions);
+    let servers = SERVICES.into_iter().flat_map(|service| (service.versions)());
     version(Path::new(iotomy)).into_iter().chain(peers).chain(servers).collect()
 }

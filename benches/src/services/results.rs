@@ -6,6 +6,7 @@ use crate::conditions::Conditions;
 use crate::record::{Case, Sweep};
 use crate::results::Results;
 use crate::services::costs::{Cost, LARGEST, costs};
+use crate::services::registry::{SERVICES, service};
 use crate::services::service::Service;
 use crate::services::storm::Storm;
 use crate::services::turns::{Measured, Sample};
@@ -18,6 +19,10 @@ use crate::targets::{Bound, Target, target_table};
 const WATCHED: f64 = 1.5;
 /// Processes that are not watched pay at most this multiple.
 const UNWATCHED: f64 = 1.1;
+/// The most CPU time that a request takes where one rare call is counted, in that of a bare one.
+const ONE_CALL: f64 = 1.01;
+/// The most that iotomy costs a request, in costs of bpftrace.
+const BESIDE_BPFTRACE: f64 = 0.4;
 /// The aim for the throughput lost, in percent.
 const LOST: f64 = 12.0;
 
@@ -48,21 +53,20 @@ impl ServicesResults {
         let order = format!("{} blocks, seed {}", self.blocks, conditions.seed);
         let programs = self.versions.join("; ");
         let mut text = conditions.text(&[("programs", programs), ("order", order)]);
-        for service in Service::ALL {
-            let own: Vec<&Cost> = costs.iter().filter(|cost| cost.service == service).collect();
+        for Service { name, .. } in SERVICES {
+            let own: Vec<&Cost> = costs.iter().filter(|cost| cost.service == *name).collect();
             if own.iter().any(|cost| !cost.samples.is_empty()) {
-                let _ = writeln!(text, "\n## {}\n\n{}", service.name(), cost_table(&own));
+                let _ = writeln!(text, "\n## {name}\n\n{}", cost_table(&own));
             }
         }
         for ((service, watcher), reason) in &self.measured.skipped {
             let watcher = watcher.map_or_else(String::new, |one| format!("{} on ", one.name()));
-            let _ = writeln!(text, "\nskipped: {watcher}{}: {reason}", service.name());
+            let _ = writeln!(text, "\nskipped: {watcher}{service}: {reason}");
         }
         for ((service, watcher), (number, reason)) in &self.measured.failed {
             let _ = writeln!(
                 text,
-                "\nfailed: {number} runs of {} under {}, the last one: {reason}",
-                service.name(),
+                "\nfailed: {number} runs of {service} under {}, the last one: {reason}",
                 watcher.name()
             );
         }
@@ -85,7 +89,7 @@ impl ServicesResults {
     fn sweep(&self, conditions: &Conditions, costs: &[Cost], targets: &[Target]) -> Sweep {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let axes = [
-            ("service", names(&Service::ALL.map(Service::name))),
+            ("service", names(&SERVICES.map(|one| one.name))),
             ("observer", names(&Watcher::ALL.map(Watcher::name))),
         ];
         let mut sweep = Sweep::new("services-cost", conditions, &axes);
@@ -93,8 +97,7 @@ impl ServicesResults {
             sweep.cases.extend(cases(cost));
         }
         for ((service, watcher), reason) in &self.measured.skipped {
-            let params =
-                [("service", service.name()), ("observer", watcher.map_or("", Watcher::name))];
+            let params = [("service", *service), ("observer", watcher.map_or("", Watcher::name))];
             sweep.cases.push(Case::new(&params, "server", "ns", &[]).skipped_for(reason));
         }
         if let Some(storm) = &self.storm {
@@ -112,7 +115,7 @@ impl ServicesResults {
 
 /// Returns every figure of a cost, and for an observer its ratios to the bare run and to the floor.
 fn cases(cost: &Cost) -> Vec<Case> {
-    let params = [("service", cost.service.name()), ("observer", cost.watcher.name())];
+    let params = [("service", cost.service), ("observer", cost.watcher.name())];
     let case = |metric, unit, samples: &[f64]| Case::new(&params, metric, unit, samples);
     let mut cases = vec![
         case("server", "ns", &cost.all(|sample| sample.server)),
@@ -134,6 +137,9 @@ fn cases(cost: &Cost) -> Vec<Case> {
         if cost.watcher != Watcher::Empty && !cost.to_floor.is_empty() {
             cases.push(case("cost_to_floor", "", &cost.to_floor));
         }
+        if cost.watcher != Watcher::Bpftrace && !cost.to_bpftrace.is_empty() {
+            cases.push(case("cost_to_bpftrace", "", &cost.to_bpftrace));
+        }
     }
     cases
 }
@@ -149,6 +155,7 @@ fn cost_table(costs: &[&Cost]) -> String {
         "server, µs a request",
         "÷ bare [95 %]",
         "cost ÷ empty [95 %]",
+        "cost ÷ bpftrace [95 %]",
         "all, ÷ bare [95 %]",
         "machine, ÷ bare [95 %]",
         "requests/s",
@@ -168,12 +175,17 @@ fn cost_table(costs: &[&Cost]) -> String {
             Watcher::Bare | Watcher::Empty => String::new(),
             _ => text(&cost.to_floor, 2),
         };
+        let to_bpftrace = match cost.watcher {
+            Watcher::Bare | Watcher::Bpftrace => String::new(),
+            _ => text(&cost.to_bpftrace, 2),
+        };
         let middle = |of: fn(&Sample) -> f64| median(&cost.all(of)).unwrap_or_default();
         rows.push(vec![
             cost.watcher.name().to_owned(),
             digits(middle(|sample| sample.server) / 1e3, 2),
             to_bare(|sample| sample.server),
             to_floor,
+            to_bpftrace,
             to_bare(|sample| sample.all),
             to_bare(|sample| sample.machine),
             digits(middle(|sample| sample.rate), 0),
@@ -185,34 +197,10 @@ fn cost_table(costs: &[&Cost]) -> String {
 }
 
 fn targets(costs: &[Cost], storm: Option<Storm>) -> Vec<Target> {
-    let mut targets = Vec::new();
-    let is_measured = |service: &Service| costs.iter().any(|cost| cost.service == *service);
-    for service in Service::ALL.into_iter().filter(is_measured) {
-        let found = |watcher, of: fn(&Cost) -> Vec<f64>| {
-            let own = |cost: &&Cost| cost.service == service && cost.watcher == watcher;
-            let samples = costs.iter().find(own).map(of);
-            samples.and_then(|all| estimate(&all)).ok_or_else(|| "not measured".to_owned())
-        };
-        let name = service.name();
-        let all = [
-            ("watched", Watcher::Trace, WATCHED),
-            ("watched-everything", Watcher::Everything, WATCHED),
-            ("unwatched", Watcher::TraceOther, UNWATCHED),
-            ("unwatched-everything", Watcher::EverythingOther, UNWATCHED),
-        ];
-        for (id, watcher, most) in all {
-            let text = format!("{name}: cost of {} ÷ two empty programs'", watcher.name());
-            let bound = Bound::at_most(most, "×");
-            let found = found(watcher, |cost| cost.to_floor.clone());
-            targets.push(Target::new(&format!("{name}-{id}"), text, bound, found));
-        }
-        for (id, watcher) in [("lost", Watcher::Trace), ("lost-everything", Watcher::Everything)] {
-            let text = format!("{name}: throughput lost under {}, the aim", watcher.name());
-            let bound = Bound::at_most(LOST, "%");
-            let id = format!("{name}-{id}-aim");
-            targets.push(Target::new(&id, text, bound, found(watcher, Cost::lost)));
-        }
-    }
+    let is_measured = |service: &&Service| costs.iter().any(|cost| cost.service == service.name);
+    let measured = SERVICES.into_iter().filter(is_measured);
+    let mut targets: Vec<Target> =
+        measured.flat_map(|service| of_service(costs, service)).collect();
     if let Some(storm) = storm {
         let missing = storm.missing() as f64;
         targets.push(Target::new(
@@ -225,15 +213,62 @@ fn targets(costs: &[Cost], storm: Option<Storm>) -> Vec<Target> {
     targets
 }
 
+/// Returns the targets of a server that was measured.
+fn of_service(costs: &[Cost], service: &Service) -> Vec<Target> {
+    let Service { name, rare_call, most, aim, .. } = *service;
+    let found = |watcher, of: fn(&Cost) -> Vec<f64>| {
+        let own = |cost: &&Cost| cost.service == name && cost.watcher == watcher;
+        let samples = costs.iter().find(own).map(of);
+        samples.and_then(|all| estimate(&all)).ok_or_else(|| "not measured".to_owned())
+    };
+    let at_most = |id: &str, text: String, most, unit, found| {
+        Target::new(&format!("{name}-{id}"), text, Bound::at_most(most, unit), found)
+    };
+    let mut targets = Vec::new();
+
+    let cpu_time = |under: &str| format!("{name}: CPU time a request under {under} ÷ bare");
+    let to_bare = |watcher| found(watcher, |cost| cost.to_bare(|sample| sample.server));
+    let (trace, text) = (to_bare(Watcher::Trace), cpu_time("iotomy trace"));
+    targets.push(at_most("cpu", text.clone(), most, "×", trace.clone()));
+    targets.extend(aim.map(|aim| at_most("cpu-aim", text + ", the aim", aim, "×", trace)));
+    let text = cpu_time(&format!("iotomy trace --call {rare_call}"));
+    targets.push(at_most("cpu-call", text, ONE_CALL, "×", to_bare(Watcher::Call)));
+    let text = format!("{name}: cost of iotomy trace ÷ bpftrace's");
+    let to_bpftrace = found(Watcher::Trace, |cost| cost.to_bpftrace.clone());
+    targets.push(at_most("bpftrace", text, BESIDE_BPFTRACE, "×", to_bpftrace));
+
+    let of_floors = [
+        ("watched", Watcher::Trace, WATCHED),
+        ("watched-everything", Watcher::Everything, WATCHED),
+        ("unwatched", Watcher::TraceOther, UNWATCHED),
+        ("unwatched-everything", Watcher::EverythingOther, UNWATCHED),
+    ];
+    for (id, watcher, most) in of_floors {
+        let text = format!("{name}: cost of {} ÷ two empty programs'", watcher.name());
+        targets.push(at_most(id, text, most, "×", found(watcher, |cost| cost.to_floor.clone())));
+    }
+    let of_throughput =
+        [("lost-aim", Watcher::Trace), ("lost-everything-aim", Watcher::Everything)];
+    for (id, watcher) in of_throughput {
+        let text = format!("{name}: throughput lost under {}, the aim", watcher.name());
+        targets.push(at_most(id, text, LOST, "%", found(watcher, Cost::lost)));
+    }
+    targets
+}
+
 fn method() -> String {
-    let scripts = [Service::Redis, Service::Postgres].map(|one| bpftrace_script(one, "PID"));
+    let script = |name| service(name).map_or_else(String::new, |one| bpftrace_script(one, "PID"));
+    let scripts = ["redis", "postgres"].map(script);
+    let summaries: Vec<&str> = SERVICES.iter().map(|one| one.summary).collect();
+    let summaries = summaries.join("; ");
+    let rare: Vec<String> =
+        SERVICES.iter().map(|one| format!("{}: `{}`", one.name, one.rare_call)).collect();
+    let rare = rare.join(", ");
     format!(
         "
 ## Method
 
-The servers run throughout: the HTTP server in Go of this repository, asked by `wrk` with 16 connections; redis-server, \
-asked by `redis-benchmark -t get` with 20 clients; PostgreSQL with a database of `pgbench -s 5` in a temporary \
-directory, asked by `pgbench -c 8`. In a run, an observer is attached to the process that runs (`-p`), the load \
+The servers run throughout: {summaries}. In a run, an observer is attached to the process that runs (`-p`), the load \
 generator runs for about a second (redis-benchmark is ended then, and redis-server tells the number of requests), and the observer is detached; neither attaching nor detaching is in the figures. A \
 block has one run of each server under each observer, in random order (`perf` and `strace`: in every second block).
 
@@ -242,11 +277,14 @@ that have ended, the postmaster's `cutime` and `cstime`). `all` adds the load ge
 the time in which the CPUs were not idle, and includes whatever else the machine did. Ratios are of the same block; \
 then the median is taken, with an interval of order statistics of at least 95 %. The cost of an observer is the \
 server's CPU time a request above the bare one; `cost ÷ empty` divides it by the cost of two BPF programs that do \
-nothing, on the same tracepoints. Where that was not above zero in a block, the ratio counts as {LARGEST:.0}, against \
-the target.
+nothing, on the same tracepoints, and `cost ÷ bpftrace` by that of bpftrace. Where the divisor was not above zero in a \
+block, the ratio counts as {LARGEST:.0}, against the target.
 
 Each observer's own count of the calls by which a server answers is read back; a run in which it saw fewer than there \
 were requests has failed. `perf trace -p` does not follow the processes that PostgreSQL starts.
+
+`--call X` counts one call that the server makes seldom ({rare}). Its record must have rows of that call only, and as \
+many calls that were left out as there were requests, or more.
 
 `everything` is `--peers --paths --threads --slowest 10 --files`. With `another process`, iotomy watches a process that \
 does nothing, and the server is not watched. bpftrace runs one of

@@ -13,10 +13,14 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| of_target(claim, 2, raw)).collect();
     for row in &mut rows {
         row.what = row.what.trim_end_matches(", the aim").to_owned();
-        row.peer = row.peer.replace("two empty programs'", EMPTY);
+        let peer = row.peer.trim_end_matches(", the aim").trim_end_matches("'s");
+        row.peer = peer.replace("two empty programs'", EMPTY);
     }
     for (service, observer) in observed(raw).into_iter().filter(|(_, one)| *one != BARE) {
         let what = format!("{service}: CPU time a request under {observer}");
+        if rows.iter().any(|row| row.what == what) {
+            continue;
+        }
         let found = figure(raw, service, observer, "server_to_bare");
         rows.push(Row::beside(what, BARE, found, 3, raw));
     }
@@ -38,21 +42,24 @@ fn figure(raw: &Raw, service: &str, observer: &str, metric: &str) -> Option<Esti
 /// Formats a table of what every server pays under every observer.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
-    let titles =
-        ["server", "watched by", "CPU time ÷ bare", "cost ÷ empty programs", "throughput ÷ bare"];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    let all = [
+        ("CPU time ÷ bare", "server_to_bare"),
+        ("cost ÷ empty programs", "cost_to_floor"),
+        ("cost ÷ bpftrace", "cost_to_bpftrace"),
+        ("throughput ÷ bare", "rate_to_bare"),
+    ];
+    // Older records have fewer figures.
+    let is_there = |metric| raw.sweep.cases.iter().any(|case| case.metric == metric);
+    let columns: Vec<(&str, &str)> =
+        all.into_iter().filter(|(_, metric)| is_there(*metric)).collect();
+    let titles = ["server", "watched by"].into_iter().chain(columns.iter().map(|one| one.0));
+    let mut rows = vec![titles.map(str::to_owned).collect::<Vec<String>>()];
     for (service, observer) in observed(raw).into_iter().filter(|(_, one)| *one != BARE) {
-        let text = |metric, decimals| {
+        let cells = columns.iter().map(|(_, metric)| {
             let found = figure(raw, service, observer, metric);
-            found.map_or_else(String::new, |found| shown(found, decimals))
-        };
-        rows.push(vec![
-            service.to_owned(),
-            observer.to_owned(),
-            text("server_to_bare", 2),
-            text("cost_to_floor", 2),
-            text("rate_to_bare", 2),
-        ]);
+            found.map_or_else(String::new, |found| shown(found, 2))
+        });
+        rows.push([service, observer].map(str::to_owned).into_iter().chain(cells).collect());
     }
     format!(
         "CPU time per request and throughput of a running server under each observer, as ratios to runs without \

@@ -21,6 +21,9 @@ const PATIENCE: u32 = 2;
 /// Every request has an answer. A count can end a little before the last one.
 const LEAST_SEEN: f64 = 0.95;
 
+/// The name of a server.
+pub(crate) type ServiceName = &'static str;
+
 /// One run; CPU times are in ns per request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
@@ -37,11 +40,11 @@ pub(crate) struct Sample {
 /// All measurements: a sample for each block, or none where the observer had no turn or failed.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
-    pub(crate) samples: BTreeMap<(Service, Watcher), Vec<Option<Sample>>>,
+    pub(crate) samples: BTreeMap<(ServiceName, Watcher), Vec<Option<Sample>>>,
     /// The reason why a server is not measured, or not under an observer.
-    pub(crate) skipped: BTreeMap<(Service, Option<Watcher>), String>,
+    pub(crate) skipped: BTreeMap<(ServiceName, Option<Watcher>), String>,
     /// The runs that failed, with the reason of the last one.
-    pub(crate) failed: BTreeMap<(Service, Watcher), (u32, String)>,
+    pub(crate) failed: BTreeMap<(ServiceName, Watcher), (u32, String)>,
 }
 
 /// The servers and the observers.
@@ -49,11 +52,11 @@ pub(crate) struct Turns<'a> {
     signals: &'a Signals,
     iotomy: String,
     folder: &'a Scratch,
-    running: Vec<Running>,
+    running: Vec<(&'static Service, Box<dyn Running>)>,
     watchers: Vec<Watcher>,
     floors: BTreeMap<Watcher, Floor>,
     other: Other,
-    failures: BTreeMap<(Service, Watcher), u32>,
+    failures: BTreeMap<(ServiceName, Watcher), u32>,
     measured: Measured,
 }
 
@@ -82,17 +85,17 @@ impl<'a> Turns<'a> {
         signals: &'a Signals,
         iotomy: &str,
         folder: &'a Scratch,
-        services: &[Service],
+        services: &[&'static Service],
         watchers: &[Watcher],
     ) -> Result<Self> {
         let mut measured = Measured::default();
-        let mut running = Vec::new();
+        let mut running: Vec<(&'static Service, Box<dyn Running>)> = Vec::new();
         for service in services {
-            match service.start(signals, folder.path()) {
-                Ok(server) => running.push(server),
+            match (service.start)(signals, folder.path()) {
+                Ok(server) => running.push((*service, server)),
                 Err(error) if error.is::<Interrupted>() => return Err(error),
                 Err(error) => {
-                    measured.skipped.insert((*service, None), format!("{error:#}"));
+                    measured.skipped.insert((service.name, None), format!("{error:#}"));
                 }
             }
         }
@@ -104,8 +107,8 @@ impl<'a> Turns<'a> {
                 Some(Err(error)) => reason = Some(format!("{error:#}")),
                 None => {}
             }
-            for server in running.iter().filter(|_| reason.is_some()) {
-                let skipped = (server.service(), Some(*watcher));
+            for (service, _) in running.iter().filter(|_| reason.is_some()) {
+                let skipped = (service.name, Some(*watcher));
                 measured.skipped.insert(skipped, reason.clone().unwrap_or_default());
             }
         }
@@ -132,7 +135,7 @@ impl<'a> Turns<'a> {
         let mut servers: Vec<usize> = (0..self.running.len()).collect();
         order.shuffle(&mut servers);
         for at in servers {
-            let service = self.running[at].service();
+            let service = self.running[at].0.name;
             let mut watchers = self.watchers.clone();
             order.shuffle(&mut watchers);
             for watcher in watchers {
@@ -140,7 +143,7 @@ impl<'a> Turns<'a> {
                     continue;
                 }
                 let about = format!("block {} of {blocks}: ", block + 1);
-                progress(&format!("{about}{}, {}", service.name(), watcher.name()));
+                progress(&format!("{about}{service}, {}", watcher.name()));
                 let is_out = watcher.is_seldom() && block % 2 == 1;
                 let sample = if is_out { None } else { self.sample(at, watcher)? };
                 self.measured.samples.entry((service, watcher)).or_default().push(sample);
@@ -155,7 +158,7 @@ impl<'a> Turns<'a> {
     }
 
     fn sample(&mut self, at: usize, watcher: Watcher) -> Result<Option<Sample>> {
-        let service = self.running[at].service();
+        let service = self.running[at].0.name;
         let run = self.run(at, watcher);
         self.signals.check()?;
         match run {
@@ -164,7 +167,7 @@ impl<'a> Turns<'a> {
                 Ok(Some(sample))
             }
             Err(error) if error.is::<Interrupted>() || watcher == Watcher::Bare => {
-                Err(error.context(format!("{}, {}", service.name(), watcher.name())))
+                Err(error.context(format!("{service}, {}", watcher.name())))
             }
             Err(error) => {
                 let failures = self.failures.entry((service, watcher)).or_default();
@@ -181,9 +184,8 @@ impl<'a> Turns<'a> {
     }
 
     fn run(&mut self, at: usize, watcher: Watcher) -> Result<Sample> {
-        let (server, folder) = (&self.running[at], self.folder.path());
+        let ((service, server), folder) = (&self.running[at], self.folder.path());
         let watched = if watcher.watches_other() { self.other.0.id() } else { server.pid() };
-        let service = server.service();
         let floor = self.floors.get_mut(&watcher).map(Floor::attach).transpose()?;
         let attached = watcher.attach(self.signals, &self.iotomy, service, watched, folder)?;
         let observer = attached.as_ref().map(crate::services::watcher::Attached::pid);
@@ -208,6 +210,7 @@ impl<'a> Turns<'a> {
         if let Some(seen) = seen.filter(|seen| *seen < LEAST_SEEN) {
             bail!("it saw {seen:.2} answers a request");
         }
+        let seen = seen.filter(|_| watcher.counts_answers());
         let Spent { server, all, machine } = after.since(&before);
         let [server, all, machine] = [server, all, machine].map(|ns| ns / served.requests);
         Ok(Sample { server, all, machine, rate: served.per_second, seen })

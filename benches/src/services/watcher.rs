@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use crate::child::{Signals, guarded};
 use crate::floor::Floor;
 use crate::peers;
-use crate::services::service::Service;
+use crate::services::service::{Call, Service};
 
 /// An observer that needs longer to attach is considered failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ pub(crate) const EVERYTHING: [&str; 6] =
     ["--peers", "--paths", "--threads", "--slowest", "10", "--files"];
 
 /// The observers, and what they watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Watcher {
     /// Nobody.
     Bare,
@@ -33,6 +33,10 @@ pub(crate) enum Watcher {
     Clock,
     Trace,
     Everything,
+    /// iotomy, which also tells requests from their answers.
+    Requests,
+    /// iotomy, which counts one call that the server makes seldom.
+    Call,
     /// iotomy watches another process.
     TraceOther,
     EverythingOther,
@@ -42,12 +46,14 @@ pub(crate) enum Watcher {
 }
 
 impl Watcher {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Bare,
         Self::Empty,
         Self::Clock,
         Self::Trace,
         Self::Everything,
+        Self::Requests,
+        Self::Call,
         Self::TraceOther,
         Self::EverythingOther,
         Self::Bpftrace,
@@ -62,6 +68,8 @@ impl Watcher {
             Self::Clock => "two that read the clock",
             Self::Trace => "iotomy trace",
             Self::Everything => "iotomy trace with everything",
+            Self::Requests => "iotomy trace --requests",
+            Self::Call => "iotomy trace --call X",
             Self::TraceOther => "iotomy trace of another process",
             Self::EverythingOther => "iotomy trace of another process with everything",
             Self::Bpftrace => "bpftrace",
@@ -89,7 +97,8 @@ impl Watcher {
     }
 
     fn is_iotomy(self) -> bool {
-        self.watches_other() || matches!(self, Self::Trace | Self::Everything)
+        self.watches_other()
+            || matches!(self, Self::Trace | Self::Everything | Self::Requests | Self::Call)
     }
 
     pub(crate) fn watches_other(self) -> bool {
@@ -105,18 +114,25 @@ impl Watcher {
         }
     }
 
+    /// Returns whether its count is that of the calls by which the server answers.
+    pub(crate) fn counts_answers(self) -> bool {
+        self != Self::Call
+    }
+
     /// Returns a peer's version, or the reason why it cannot be run.
     pub(crate) fn version(self) -> Option<Result<String, String>> {
         self.program().map(peers::version)
     }
 
     /// Returns the command that watches the process and writes its report to `output`; `None` if there is none.
-    fn argv(self, iotomy: &str, service: Service, pid: u32, output: &str) -> Option<Vec<String>> {
+    fn argv(self, iotomy: &str, service: &Service, pid: u32, output: &str) -> Option<Vec<String>> {
         let pid = pid.to_string();
         let trace = [iotomy, "trace", "-q", "--observer=bpf", "--json", output, "-p", &pid];
         let words: Vec<&str> = match self {
             Self::Bare | Self::Empty | Self::Clock => return None,
             Self::Trace | Self::TraceOther => trace.to_vec(),
+            Self::Requests => [&trace[..], &["--requests"]].concat(),
+            Self::Call => [&trace[..], &["--call", service.rare_call]].concat(),
             Self::Everything | Self::EverythingOther => [&trace[..], &EVERYTHING].concat(),
             Self::Bpftrace => {
                 let script = bpftrace_script(service, &pid);
@@ -138,7 +154,7 @@ impl Watcher {
         self,
         signals: &Signals,
         iotomy: &str,
-        service: Service,
+        service: &Service,
         pid: u32,
         folder: &Path,
     ) -> Result<Option<Attached>> {
@@ -167,17 +183,25 @@ impl Watcher {
         Ok(Some(attached))
     }
 
-    /// Returns the observer's count of the calls by which the server answers.
+    /// Returns the observer's count of the calls by which the server answers; where it counts others only, that of the
+    /// calls it left out, which are no fewer.
     ///
     /// # Errors
-    /// When its output cannot be read, or when iotomy lost events.
-    pub(crate) fn seen(self, service: Service, folder: &Path) -> Result<u64, String> {
+    /// When its output cannot be read, when iotomy lost events, or counted what it was not asked for.
+    pub(crate) fn seen(self, service: &Service, folder: &Path) -> Result<u64, String> {
         let path = folder.join("seen");
-        let (_, name, number) = service.answers_by();
+        let Call { name, number } = service.answer;
         if self.is_iotomy() {
             let trace = store::load_trace(&path).map_err(|error| error.to_string())?;
             if trace.observer.lost_events > 0 {
                 return Err(format!("lost {} events", trace.observer.lost_events));
+            }
+            if self == Self::Call {
+                let other = trace.calls.iter().find(|row| row.syscall != service.rare_call);
+                return match other {
+                    Some(row) => Err(format!("counted {}", row.syscall)),
+                    None => Ok(trace.observer.calls_left_out.unwrap_or_default()),
+                };
             }
             return Ok(trace
                 .calls
@@ -198,11 +222,10 @@ impl Watcher {
 
 /// Counts and distributions of durations by call: a tenth of iotomy's table. The server's children are watched by the
 /// name, which is the shortest that bpftrace has for it.
-pub(crate) fn bpftrace_script(service: Service, pid: &str) -> String {
-    let (comm, _, _) = service.answers_by();
-    let filter = match service {
-        Service::Postgres => format!("comm == \"{comm}\""),
-        _ => format!("pid == {pid}"),
+pub(crate) fn bpftrace_script(service: &Service, pid: &str) -> String {
+    let filter = match service.comm {
+        Some(comm) => format!("comm == \"{comm}\""),
+        None => format!("pid == {pid}"),
     };
     format!(
         "tracepoint:raw_syscalls:sys_enter /{filter}/ {{ @start[tid] = nsecs; }} \

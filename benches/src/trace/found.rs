@@ -1,6 +1,7 @@
 //! The results of the bench, before they are printed and stored.
 
 use crate::targets::Target;
+use crate::trace::cold::Cold;
 use crate::trace::costs::Cost;
 use crate::trace::memory::Memory;
 use crate::trace::paid::PaidOverhead;
@@ -13,6 +14,7 @@ pub(crate) struct TraceResults {
     pub(crate) versions: Vec<String>,
     pub(crate) measured: Measured,
     pub(crate) costs: Vec<Cost>,
+    pub(crate) cold: Cold,
     pub(crate) paid: Vec<PaidOverhead>,
     pub(crate) startup: Startup,
     pub(crate) memory: Memory,

@@ -1,9 +1,10 @@
 //! `bench trace`: the overhead of being observed, by iotomy and by its peers, in one run.
 //!
 //! The steps: [`rounds`] makes the runs, [`startup`] and [`memory`] measure the costs that are not
-//! per call, [`costs`] and [`targets`] judge, [`results`] prints and stores the results. This
+//! per call, [`cold`] calls that find nothing in the caches, [`costs`] and [`targets`] judge, [`results`] prints and stores the results. This
 //! program is also its own subject: see [`subject`].
 
+mod cold;
 mod costs;
 mod found;
 mod memory;
@@ -37,11 +38,14 @@ use crate::trace::observer::Observer;
 use crate::trace::rounds::Rounds;
 use crate::trace::subject::Subject;
 
+/// The most blocks of cold calls: a run is long, and its figure a mean of many calls.
+const COLD_BLOCKS: u32 = 9;
+
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
     name: "trace",
     title: "overhead of tracing",
-    minutes: 10,
+    minutes: 14,
     peers: &[],
     command: Args::command,
     run: |matches| run_with_args(matches, run),
@@ -60,6 +64,10 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 15, conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(stats::FEWEST as i64..=1000))]
     blocks: u32,
 
+    /// Only calls that find what an observer keeps out of the caches
+    #[arg(long)]
+    cold: bool,
+
     #[command(flatten)]
     options: Options,
 
@@ -74,6 +82,8 @@ enum Helper {
     SubjectGetppid(subject::SubjectArgs),
     #[command(hide = true)]
     SubjectDd(subject::SubjectArgs),
+    #[command(hide = true)]
+    Cold(cold::subject::ColdArgs),
     #[command(hide = true)]
     Crowd(subject::CrowdArgs),
     #[command(hide = true)]
@@ -93,6 +103,7 @@ fn run_part(part: &Helper) -> Result<()> {
     match part {
         Helper::SubjectGetppid(args) => subject::run(Subject::Getppid, args),
         Helper::SubjectDd(args) => subject::run(Subject::Dd, args),
+        Helper::Cold(args) => cold::subject::run(args),
         Helper::Crowd(args) => subject::crowd(args),
         Helper::Member => subject::member(),
         Helper::Workload(args) => workload::run(args),
@@ -107,11 +118,18 @@ fn bench(args: &Args) -> Result<ExitCode> {
     let mut conditions = Conditions::begin(&args.options)?;
 
     let mut order = Order::new(conditions.seed);
+    if args.cold {
+        let cold = cold::measure(&signals, &iotomy, &folder, &mut order, blocks)?;
+        progress("");
+        print!("{}", cold.text());
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut rounds = Rounds::prepare(&signals, iotomy.clone(), &folder)?;
     for block in 1..=blocks {
         progress(&format!("block {block} of {blocks}"));
         rounds.block(&mut order)?;
     }
+    let cold = cold::measure(&signals, &iotomy, &folder, &mut order, blocks.min(COLD_BLOCKS))?;
     progress("programs");
     let paid = paid::measure(&signals, &iotomy, &folder, &mut order, blocks)?;
     progress("start-up");
@@ -128,6 +146,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
         measured: std::mem::take(&mut rounds.measured),
         targets: targets::judge(&costs, &paid, &startup, &memory),
         costs,
+        cold,
         paid,
         startup,
         memory,

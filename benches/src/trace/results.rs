@@ -14,9 +14,9 @@ use crate::tables::{digits, interval, table};
 use crate::targets::target_table;
 use crate::trace::found::TraceResults;
 use crate::trace::observer::{BPFTRACE_SCRIPT, Observer};
-use crate::trace::paid;
 use crate::trace::rounds::{Measured, Rounds};
 use crate::trace::sweep::sweep;
+use crate::trace::{cold, paid};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -47,6 +47,8 @@ impl TraceResults {
                 writeln!(text, "\nskipped: {} on {}: {reason}", observer.name(), subject.name());
         }
         text += &self.inside();
+        let _ = writeln!(text, "\n## Calls that find nothing in the caches\n");
+        text += &self.cold.text();
         let _ = writeln!(text, "\n## What programs paid\n");
         text += &paid::text(&self.paid);
         let _ = writeln!(text, "\n## Start-up and memory\n");
@@ -174,6 +176,7 @@ pub(crate) fn keep_example(signals: &Signals, rounds: &Rounds, folder: &Path) ->
 }
 
 fn method() -> String {
+    let cold = cold::method();
     format!(
         "\n## Method\n\n\
          Subjects are processes pinned to one CPU that time themselves: `getppid` in a loop, of \
@@ -188,6 +191,7 @@ fn method() -> String {
          interval of order statistics of at least 95 %. \
          Each observer's own count of the calls is read back: \"all\" means that none is \
          missing.\n\n\
+         {cold}\n\n\
          What programs paid is CPU time of all their processes (getrusage(2)), of a watched run less that of a bare one beside it, \
          in random order: `getppid` in a loop, `dd bs=8k`, redis-server with redis-benchmark and an HTTP server in Go with its clients over \
          the loopback, sqlite3 on a file. All of a run is watched, clients, too. It is held against the range that the watched \

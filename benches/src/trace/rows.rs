@@ -6,6 +6,7 @@ use crate::stats::{Estimate, estimate, median, ratio};
 use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, on, samples, shown, targets};
 use crate::tables::table;
+use crate::trace::cold;
 
 const OURS: &str = "iotomy trace";
 const EMPTY: &str = "two empty BPF programs";
@@ -30,6 +31,7 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
             rows.push(Row::beside(what.clone(), &peer, found, 2, raw));
         }
     }
+    rows.extend(cold::rows(raw));
     rows
 }
 
@@ -83,5 +85,5 @@ pub(crate) fn block(raws: &[Raw], link: &str) -> String {
         rows.push(row);
     }
     let _ = write!(text, "{}", table(&rows, 1));
-    text
+    text + &cold::block(raw)
 }

@@ -22,6 +22,7 @@ pub(crate) fn sweep(results: &TraceResults, conditions: &Conditions) -> Sweep {
     let mut sweep = Sweep::new("trace-cost", conditions, &axes);
     let cases = &mut sweep.cases;
     cases.extend(results.costs.iter().flat_map(of_cost));
+    cases.extend(results.cold.cases());
     cases.extend(results.paid.iter().flat_map(of_paid));
     cases.extend(of_startup(&results.startup));
     cases.push(of_memory(&results.memory));

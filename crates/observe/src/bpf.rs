@@ -83,6 +83,8 @@ mod slowest;
 mod snapshot;
 mod sockets;
 pub(crate) mod uses;
+#[cfg(test)]
+mod usual_lines;
 mod wakeups;
 mod watch_loop;
 mod without;

@@ -68,31 +68,41 @@ pub(super) fn most(a: u64, b: u64) -> u64 {
     a.max(b)
 }
 
-/// Fails unless the programs' struct of this name begins with these members. Its size.
+/// Gives `read` the types of the compiled programs.
 #[cfg(test)]
-#[track_caller]
-pub(super) fn begins_with(name: &str, members: &[(&str, usize)]) -> usize {
+pub(super) fn with_types<T>(read: impl FnOnce(&super::btf::Btf<'_>) -> T) -> T {
     use object::{Object, ObjectSection};
 
-    use super::btf::{Btf, Type, kind, word};
+    use super::btf::Btf;
     use super::embedded::embedded;
 
     let object = miniz_oxide::inflate::decompress_to_vec(embedded!("trace").compressed).unwrap();
     let file = object::File::parse(&*object).unwrap();
     let section = file.section_by_name(".BTF").unwrap();
-    let types = Btf::parse(section.data().unwrap()).unwrap();
-    let is_it =
-        |one: &Type<'_>| one.kind() == kind::STRUCT && types.name(one.name) == name.as_bytes();
-    let (_, found) = types.types().find(|(_, one)| is_it(one)).unwrap();
-    let there = found.rest.chunks(12).take(members.len()).map(|member| {
-        let name = types.name(word(member, 0).unwrap());
-        (String::from_utf8(name.to_vec()).unwrap(), word(member, 8).unwrap() / 8)
+    read(&Btf::parse(section.data().unwrap()).unwrap())
+}
+
+/// Fails unless the programs' struct of this name begins with these members. Its size.
+#[cfg(test)]
+#[track_caller]
+pub(super) fn begins_with(name: &str, members: &[(&str, usize)]) -> usize {
+    use super::btf::{Type, kind, word};
+
+    let (there, size) = with_types(|types| {
+        let is_it =
+            |one: &Type<'_>| one.kind() == kind::STRUCT && types.name(one.name) == name.as_bytes();
+        let (_, found) = types.types().find(|(_, one)| is_it(one)).unwrap();
+        let there = found.rest.chunks(12).take(members.len()).map(|member| {
+            let name = types.name(word(member, 0).unwrap());
+            (String::from_utf8(name.to_vec()).unwrap(), word(member, 8).unwrap() / 8)
+        });
+        (there.collect::<Vec<_>>(), found.size as usize)
     });
     let mut at = 0;
     let read = members.iter().map(|(name, size)| {
         at += *size as u32;
         ((*name).to_owned(), at - *size as u32)
     });
-    assert_eq!(read.collect::<Vec<_>>(), there.collect::<Vec<_>>());
-    found.size as usize
+    assert_eq!(read.collect::<Vec<_>>(), there);
+    size
 }

@@ -11,24 +11,46 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, User, setgid, setgroups, setuid};
 
 use crate::child::{Signals, go_first, part, unblock_signals};
-use crate::servers::{Server, in_path};
+use crate::run::version;
+use crate::servers::{Server, in_path, installed};
+use crate::services::service::{Running, SENDTO, Served, Service, TIME, generated, last_line};
 
 /// The scale of pgbench: a database of 75 MB.
 const SCALE: &str = "5";
+/// Clients that ask at the same time.
+const CLIENTS: &str = "8";
 /// A server that does not end sooner is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+pub(crate) static SERVICE: Service = Service {
+    name: "postgres",
+    summary: "PostgreSQL with a database of `pgbench -s 5` in a temporary directory, asked by `pgbench -c 8`",
+    answer: SENDTO,
+    comm: Some("postgres"),
+    rare_call: "fdatasync",
+    most: 1.05,
+    aim: None,
+    versions: || {
+        let server = programs().map(|folder| folder.join("postgres"));
+        server.iter().flat_map(|server| version(server)).collect()
+    },
+    start: |signals, folder| {
+        installed(&["pgbench"]).map_err(Error::msg)?;
+        Ok(Box::new(Postgres::start(signals, folder)?))
+    },
+};
+
 /// A running server; it is shut down when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Postgres {
+struct Postgres {
     server: Server,
     /// The directory of its socket.
-    pub(crate) folder: PathBuf,
+    folder: PathBuf,
 }
 
 /// Options of the helper that becomes a command of another user.
@@ -60,7 +82,7 @@ pub(crate) fn as_user(args: &AsUserArgs) -> Result<()> {
 ///
 /// # Errors
 /// The reason why there is none.
-pub(crate) fn programs() -> Result<PathBuf, String> {
+fn programs() -> Result<PathBuf, String> {
     let version = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
     let all = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = all.map(|entry| entry.path()).max_by_key(version).map(|path| path.join("bin"));
@@ -72,7 +94,7 @@ pub(crate) fn programs() -> Result<PathBuf, String> {
 
 impl Postgres {
     /// Makes a database for pgbench below `scratch`, and starts the server.
-    pub(crate) fn start(signals: &Signals, scratch: &Path) -> Result<Self> {
+    fn start(signals: &Signals, scratch: &Path) -> Result<Self> {
         let programs = programs().map_err(anyhow::Error::msg)?;
         let folder = scratch.join("postgres");
         fs::create_dir(&folder).context("cannot make a folder")?;
@@ -124,20 +146,38 @@ impl Postgres {
         run(fill).context("pgbench -i failed")?;
         Ok(running)
     }
+}
 
-    /// Returns the process id of the postmaster.
-    pub(crate) fn pid(&self) -> u32 {
+impl Running for Postgres {
+    fn pid(&self) -> u32 {
         self.server.pid()
     }
+
+    fn load(&self, signals: &Signals, folder: &Path) -> Result<Served> {
+        let (place, seconds) = (self.folder.to_str(), TIME.as_secs().to_string());
+        let place = place.context("a path is not UTF-8")?;
+        let words = ["pgbench", "-n", "-h", place, "-U", "postgres", "-c", CLIENTS];
+        let more = ["-j", "1", "-T", &seconds, "postgres"];
+        let argv: Vec<String> = words.into_iter().chain(more).map(str::to_owned).collect();
+        generated(signals, folder, &argv, pgbench)
+    }
+}
+
+/// Parses `number of transactions actually processed: 1234`, `tps = 123.4 (without initial connection time)`.
+fn pgbench(text: &str) -> Option<Served> {
+    let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
+    let requests = after("number of transactions actually processed: ")?.split('/').next()?;
+    let per_second = after("tps = ")?.split(' ').next()?.parse().ok()?;
+    Some(Served { requests: requests.trim().parse().ok()?, per_second })
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        let pid = Pid::from_raw(self.pid().cast_signed());
+        let pid = Pid::from_raw(self.server.pid().cast_signed());
         let _ = kill(pid, Signal::SIGQUIT);
         let until = Instant::now() + PATIENCE;
         // An error means that it has ended; it is reaped when the server is dropped.
-        while is_alive(self.pid()) && Instant::now() < until {
+        while is_alive(self.server.pid()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -148,7 +188,15 @@ fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-fn last_line(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    text.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing").to_owned()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pgbench_reports_is_read() {
+        let text = "number of transactions actually processed: 1234\nlatency average = 4 ms\n\
+                    tps = 1230.5 (without initial connection time)\n";
+        assert_eq!(pgbench(text), Some(Served { requests: 1234.0, per_second: 1230.5 }));
+        assert_eq!(pgbench("pgbench: error"), None);
+    }
 }
