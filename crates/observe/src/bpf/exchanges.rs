@@ -15,7 +15,7 @@ use iotomy_sys::syscalls::{self, Abi};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 pub(super) use self::book::RequestBook;
-use self::layout::{Channel, Counters, Row};
+use self::layout::{CHANNELS, COUNTERS, Channel, Counters, EXCHANGES, Row};
 use super::companion::{Companion, Images};
 use super::connection_rows::ConnectionKey;
 use super::embedded::{Embedded, embedded};
@@ -30,11 +30,6 @@ use crate::connections::ByEnds;
 use crate::sockets::named;
 
 static OBJECT: Embedded = embedded!("exchanges");
-
-/// The tables, as the trace's session knows them.
-const EXCHANGES: &str = "exchanges";
-const CHANNELS: &str = "channels";
-const COUNTERS: &str = "counters of exchanges";
 
 /// Times the requests of the watched processes.
 pub(super) struct Exchanges {

@@ -8,8 +8,7 @@ use iotomy_record::{Exchange, statistic};
 use super::super::connection_rows::ConnectionKey;
 use super::super::layout::Count;
 use super::super::object::{RowAction, Session};
-use super::layout::{Channel, Counters, Row};
-use super::{CHANNELS, COUNTERS, EXCHANGES};
+use super::layout::{CHANNELS, COUNTERS, Channel, Counters, EXCHANGES, Row};
 use crate::sockets::SocketName;
 
 /// The requests of images, in a bounded table.

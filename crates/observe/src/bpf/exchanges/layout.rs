@@ -5,6 +5,11 @@ use iotomy_record::{Exchange, Role, Times};
 use super::super::connection_rows::ConnectionKey;
 use super::super::layout::{Fields, Sparse, TIMES, Wire, sparse};
 
+/// The tables, as the trace's session knows them.
+pub(super) const EXCHANGES: &str = "exchanges";
+pub(super) const CHANNELS: &str = "channels";
+pub(super) const COUNTERS: &str = "counters of exchanges";
+
 /// `struct exchange_counters`.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
