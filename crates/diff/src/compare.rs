@@ -24,6 +24,7 @@ pub(crate) struct Compared {
     pub(crate) ring_operations: Table,
     pub(crate) files: Table,
     pub(crate) peers: Table,
+    pub(crate) requests: Table,
     pub(crate) paths: Table,
     pub(crate) groups: Table,
     pub(crate) threads: Table,
@@ -40,13 +41,14 @@ pub(crate) struct Table {
 }
 
 impl Compared {
-    fn tables(&mut self) -> [&mut Table; 10] {
+    fn tables(&mut self) -> [&mut Table; 11] {
         [
             &mut self.programs,
             &mut self.calls,
             &mut self.ring_operations,
             &mut self.files,
             &mut self.peers,
+            &mut self.requests,
             &mut self.paths,
             &mut self.groups,
             &mut self.threads,
@@ -76,6 +78,7 @@ pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts], has: Tables) -> Compared {
         ring_operations: counted(has.ring_operations, |run| &run.ring_operations),
         files: counted(has.files, |run| &run.files),
         peers: counted(has.peers, |run| &run.peers),
+        requests: counted(has.requests, |run| &run.requests),
         paths: counted(has.paths, |run| &run.paths),
         groups: counted(has.groups, |run| &run.groups),
         threads: counted(has.threads, |run| &run.threads),

@@ -9,18 +9,18 @@ use crate::measures::{self, count, extent, per_call};
 use crate::names::{self, Names, Several};
 
 /// The sums of a table by row, and what each stands for.
-struct Rows<S> {
+pub(crate) struct Rows<S> {
     sums: BTreeMap<Key, S>,
     several: Several,
 }
 
 impl<S: Default> Rows<S> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { sums: BTreeMap::new(), several: Several::default() }
     }
 
     /// The row of a name: `…` stands for what others have in its place.
-    fn row(&mut self, names: &Names, program: String, name: &str, of: String) -> &mut S {
+    pub(crate) fn row(&mut self, names: &Names, program: String, name: &str, of: String) -> &mut S {
         let (shared, is_several) = names.row(name);
         self.entry((program, shared, of), is_several.then_some(name))
     }
@@ -32,7 +32,7 @@ impl<S: Default> Rows<S> {
         self.sums.entry(key).or_default()
     }
 
-    fn done(self, facts: impl Fn(S) -> RowFacts) -> BTreeMap<Key, RowFacts> {
+    pub(crate) fn done(self, facts: impl Fn(S) -> RowFacts) -> BTreeMap<Key, RowFacts> {
         let rows = self.sums.into_iter().map(|(key, sum)| {
             let names = self.several.count(&key);
             (key, RowFacts { names, ..facts(sum) })

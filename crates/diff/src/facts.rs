@@ -9,7 +9,7 @@ use crate::details;
 use crate::left_out::Compared as Tables;
 use crate::measures::{self, Kind, Measure, count, extent, per_call, time};
 use crate::names::Names;
-use crate::ring_operations;
+use crate::{requests, ring_operations};
 
 /// A row: program, name, what it is part of.
 pub(crate) type Key = (String, String, String);
@@ -37,6 +37,7 @@ pub(crate) struct RunFacts {
     pub(crate) ring_operations: BTreeMap<Key, RowFacts>,
     pub(crate) files: BTreeMap<Key, RowFacts>,
     pub(crate) peers: BTreeMap<Key, RowFacts>,
+    pub(crate) requests: BTreeMap<Key, RowFacts>,
     pub(crate) paths: BTreeMap<Key, RowFacts>,
     pub(crate) groups: BTreeMap<Key, RowFacts>,
     pub(crate) threads: BTreeMap<Key, RowFacts>,
@@ -198,6 +199,7 @@ impl RunFacts {
             ring_operations: ring_operations::ring_operations(trace, scale, &programs),
             files: details::files(trace, scale, names),
             peers: details::peers(trace, scale, has.connections, &programs, names),
+            requests: requests::requests(trace, scale, &programs, names),
             paths: details::paths(trace, scale, cost, names),
             groups: details::groups(trace, scale, cost, names),
             threads: details::threads(trace, scale, cost, &programs, names),

@@ -10,6 +10,7 @@ pub(crate) struct Compared {
     pub(crate) files: bool,
     pub(crate) peers: bool,
     pub(crate) connections: bool,
+    pub(crate) requests: bool,
     pub(crate) paths: bool,
     pub(crate) groups: bool,
     pub(crate) threads: bool,
@@ -36,6 +37,11 @@ const PEERS: Optional = Optional {
 };
 const CONNECTIONS: Optional =
     Optional { table: "connections", has: has_connections, lacks: "was traced without --peers" };
+const REQUESTS: Optional = Optional {
+    table: "requests",
+    has: has_requests,
+    lacks: "was traced without timing requests (--requests)",
+};
 const PATHS: Optional =
     Optional { table: "paths", has: has_paths, lacks: "was traced without --paths" };
 const GROUPS: Optional =
@@ -52,8 +58,9 @@ pub(crate) fn optional_tables(a: &[&Trace], b: &[&Trace]) -> (Compared, Vec<Left
         left_out.extend(why.map(|why| LeftOut { table: optional.table, why }));
         is_in_all
     };
-    let [ring_operations, files, peers, connections, paths, groups, threads] =
-        [RING_OPERATIONS, FILES, PEERS, CONNECTIONS, PATHS, GROUPS, THREADS].map(&mut all_have);
+    let [ring_operations, files, peers, connections, requests, paths, groups, threads] =
+        [RING_OPERATIONS, FILES, PEERS, CONNECTIONS, REQUESTS, PATHS, GROUPS, THREADS]
+            .map(&mut all_have);
     if a.iter().chain(b).all(|trace| trace.ring_operations.is_empty()) {
         left_out.retain(|one| one.table != RING_OPERATIONS.table);
     }
@@ -64,11 +71,6 @@ pub(crate) fn optional_tables(a: &[&Trace], b: &[&Trace]) -> (Compared, Vec<Left
     if !(files && peers) {
         left_out.retain(|one| one.table != CONNECTIONS.table);
     }
-    if a.iter().chain(b).any(|trace| !trace.requests.is_empty()) {
-        let why = "their latency is in the tables of requests of the two reports (`iotomy show`)"
-            .to_owned();
-        left_out.push(LeftOut { table: "requests", why });
-    }
     let has_same_variables = same_variables(a, b);
     if let (true, Err(why)) = (groups, &has_same_variables) {
         left_out.push(LeftOut { table: GROUPS.table, why: why.clone() });
@@ -78,7 +80,9 @@ pub(crate) fn optional_tables(a: &[&Trace], b: &[&Trace]) -> (Compared, Vec<Left
     left_out.retain(|one| !one.why.is_empty());
     let peers = files && peers;
     let connections = peers && connections;
-    (Compared { ring_operations, files, peers, connections, paths, groups, threads }, left_out)
+    let has =
+        Compared { ring_operations, files, peers, connections, requests, paths, groups, threads };
+    (has, left_out)
 }
 
 impl Optional {
@@ -134,6 +138,12 @@ fn has_peers(trace: &Trace) -> bool {
 fn has_connections(trace: &Trace) -> bool {
     let is_tcp = |file: &FileUse| file.socket.as_ref().is_some_and(|end| end.protocol == "tcp");
     !trace.connections.is_empty() || trace.view.peers && !trace.files.iter().any(is_tcp)
+}
+
+/// Where the kernel lacks what it takes to time requests, a view may have asked for them.
+fn has_requests(trace: &Trace) -> bool {
+    let is_missing = || trace.observer.missing.iter().any(|one| one.feature == "requests");
+    !trace.requests.is_empty() || trace.view.requests && !is_missing()
 }
 
 fn has_paths(trace: &Trace) -> bool {

@@ -17,6 +17,7 @@ mod findings;
 mod left_out;
 mod measures;
 mod names;
+mod requests;
 mod ring_operations;
 mod samples;
 mod slowest;
@@ -94,6 +95,7 @@ pub fn diff(a: &[Source], b: &[Source]) -> Result<Diff, DiffError> {
         ring_operations: compared.ring_operations.rows,
         files: compared.files.rows,
         peers: compared.peers.rows,
+        requests: compared.requests.rows,
         paths: compared.paths.rows,
         by: match has.groups {
             true => first.trace.by.as_ref().map(|groups| groups.by.clone()).unwrap_or_default(),
@@ -155,12 +157,14 @@ fn lost(trace: &Trace) -> u64 {
     let details = [observer.lost_files, observer.lost_paths, observer.lost_connections];
     details
         .into_iter()
-        .chain([observer.lost_requests, groups])
+        .chain([observer.lost_exchanges, observer.lost_requests, groups])
         .fold(observer.lost_events, u64::saturating_add)
 }
 
 #[cfg(test)]
 mod details_tests;
+#[cfg(test)]
+mod request_tests;
 #[cfg(test)]
 mod ring_tests;
 #[cfg(test)]

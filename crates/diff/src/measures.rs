@@ -39,6 +39,15 @@ pub(crate) fn compared<R: Statistics>(row: Option<&R>, scale: f64) -> Vec<Measur
     each.collect()
 }
 
+/// The means that statistics of a row declare instead of their sums; of no event, none is known.
+pub(crate) fn means<R: Statistics>(row: &R, events: u64) -> Vec<Measure> {
+    let each = R::statistics().filter_map(|statistic| {
+        let sum = (statistic.field.number)(row).filter(|_| events > 0);
+        Some(per_call(statistic.shape.mean?, sum.map(|sum| sum as f64 / events as f64)))
+    });
+    each.collect()
+}
+
 pub(crate) fn count(name: &'static str, value: impl Into<Option<f64>>) -> Measure {
     Measure { name, kind: Kind::Count, value: value.into() }
 }

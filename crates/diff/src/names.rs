@@ -76,11 +76,13 @@ impl Names {
     fn of(&self, trace: &Trace) -> BTreeSet<String> {
         let files = trace.files.iter().map(|file| path(&file.path));
         let peers = trace.files.iter().filter_map(|file| self.peer(file));
-        let connections = trace.connections.iter().map(|one| self.peer_of(&one.ends));
+        let connections = trace.connections.iter().map(|one| &one.ends);
+        let requests = trace.requests.iter().map(|one| &one.ends);
+        let ends = connections.chain(requests).map(|ends| self.peer_of(ends));
         let paths = trace.paths.iter().filter_map(|one| one.path.as_deref());
         let threads = trace.threads.iter().map(|thread| thread.name.clone());
         let mut names: BTreeSet<String> =
-            files.chain(peers).chain(connections).chain(paths.map(path)).chain(threads).collect();
+            files.chain(peers).chain(ends).chain(paths.map(path)).chain(threads).collect();
         for group in trace.by.iter().flat_map(|groups| &groups.rows) {
             names.extend(group.key.iter().filter_map(|key| match key {
                 Key::Text(text) => Some(path(text)),

@@ -1,5 +1,5 @@
-//! `iotomy diff`: counts that are known beforehand, both sides of several runs, records from files and
-//! from the history, and records that cannot be compared.
+//! `iotomy diff`: counts that are known beforehand, requests of which some take longer, both sides of
+//! several runs, records from files and from the history, and records that cannot be compared.
 
 use crate::support;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Output;
 
 use support::histories::History;
-use support::{each_observer, iotomy};
+use support::{bpf, each_observer, has, iotomy};
 
 /// Keeps a trace of a dd that makes `count` reads and as many writes.
 fn dd(observer: &str, folder: &Path, name: &str, count: u32) {
@@ -162,6 +162,78 @@ fn runs_of_the_history_are_compared_by_their_numbers_and_names() {
             .refuses(&["diff", "old", "none"])
             .contains("cannot read none: there is no such file")
     );
+}
+
+/// Ten requests, each of which is answered after so many seconds, over a port that the kernel chooses.
+const ASKS: &str = r#"
+import os, socket, sys, time
+l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen()
+pid = os.fork()
+if pid == 0:
+    c, _ = l.accept()
+    while c.recv(3): time.sleep(float(sys.argv[1])); c.send(b'answer')
+    os._exit(0)
+s = socket.create_connection(l.getsockname())
+for n in range(10):
+    s.send(b'ask')
+    got = b''
+    while len(got) < 6: got += s.recv(6 - len(got))
+s.close(); assert os.waitpid(pid, 0)[1] == 0
+"#;
+
+/// B − A of a measure of the requests in a role.
+fn of_requests(record: &serde_json::Value, role: &str, measure: &str) -> f64 {
+    let rows = record["requests"].as_array().unwrap();
+    let is = |row: &&serde_json::Value| row["program"] == "python3" && row["of"] == role;
+    let [row] = rows.iter().filter(is).collect::<Vec<_>>()[..] else { panic!("{role}: {rows:#?}") };
+    assert!(row.get("only_in").is_none(), "{row:#}");
+    let measures = row["measures"].as_array().unwrap();
+    let found = measures.iter().find(|one| one["measure"] == measure).unwrap();
+    found["b"].as_f64().unwrap() - found["a"].as_f64().unwrap()
+}
+
+#[test]
+fn requests_that_are_answered_later_take_longer_and_in_the_part_that_is_behind_it() {
+    if !bpf() || !has("python3") {
+        return;
+    }
+    let history = History::new();
+    for (name, seconds) in [("--save=quick", "0"), ("--save=slow", "0.05")] {
+        let words = ["trace", "-q", "--observer", "bpf", "--requests", name, "--"];
+        let traced = history.run(&[&words[..], &["python3", "-c", ASKS, seconds]].concat());
+        assert!(traced.status.success(), "{traced:?}");
+    }
+    let text = history.says(&["diff", "--json", "-", "quick", "slow"]);
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for (role, part) in [("served", "other_mean_ns"), ("asked", "peer_mean_ns")] {
+        for measure in ["requests", "unanswered"] {
+            assert_eq!(of_requests(&record, role, measure), 0.0, "{role}: {measure}");
+        }
+        for measure in ["mean_ns", "wall_p50_ns", "wall_p99_ns", part] {
+            assert!(of_requests(&record, role, measure) > 0.0, "{role}: {measure}: {text}");
+        }
+    }
+    assert_eq!(record["left_out"], serde_json::json!([]));
+    let has = |text: &str, words: &[&str]| {
+        text.lines().any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    for words in [&["diff", "1", "2"][..], &["history", "diff", "1", "2"]] {
+        let text = history.says(words);
+        assert!(has(&text, &["requests, by difference of time"]), "{text}");
+        assert!(has(&text, &["tcp 127.0.0.1", "served", " 10 "]), "{text}");
+        assert!(has(&text, &["tcp 127.0.0.1", "served", " other "]), "{text}");
+        assert!(has(&text, &["tcp 127.0.0.1", "asked", " upstream "]), "{text}");
+    }
+    assert!(has(&history.says(&["diff", "--markdown", "1", "2"]), &["| served |", "| other |"]));
+    let csv = history.says(&["diff", "--csv", "1", "2"]);
+    assert!(has(&csv, &["requests,python3,tcp 127.0.0.1", ",served,differs,,other_mean_ns,"]));
+    // Of a run without it, no requests are known.
+    let plain = ["trace", "-q", "--save=plain", "--", "python3", "-c", ASKS, "0"];
+    assert!(history.run(&plain).status.success());
+    let text = history.says(&["diff", "slow", "plain"]);
+    let why = "requests are not compared: B was traced without timing requests (--requests)";
+    assert!(text.contains(why), "{text}");
+    assert!(!has(&text, &["requests, by difference of time"]), "{text}");
 }
 
 #[test]

@@ -149,6 +149,33 @@ fn requests_are_those_that_were_made_on_both_ends() {
     assert!(page.starts_with("peer,role,requests,p50_ns"), "{page}");
 }
 
+#[test]
+fn peers_of_requests_have_the_names_that_the_system_knows() {
+    let known = std::process::Command::new("getent").args(["hosts", "127.0.0.1"]).output();
+    let known = known.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let Some(name) = known.unwrap_or_default().split_whitespace().nth(1).map(str::to_owned) else {
+        return support::skip(support::Need::Machine, "getent knows no name of 127.0.0.1");
+    };
+    if !bpf() || !has("python3") {
+        return;
+    }
+    // The other tables have no call on a socket, and so no address.
+    let traced = finished(tracing(&["--requests", "--resolve", "--call", "getpid"], KINDS));
+    let record = traced.record();
+    assert!(record.connections.is_empty());
+    assert!(record.files.iter().all(|file| file.socket.is_none()), "{:#?}", record.files);
+    assert_eq!(record.host_names, [("127.0.0.1".to_owned(), name.clone())].into());
+    let (port, text) = (port(&traced), traced.stderr());
+    for peer in
+        [format!("tcp 127.0.0.1:{port} {name}"), format!("127.0.0.1 {name} (port {port} here)")]
+    {
+        assert!(text.contains(&peer), "{peer}: {text}");
+    }
+    let refused = iotomy(&["trace", "--resolve", "--", "true"]).output().unwrap();
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && text.contains("--requests"), "{text}");
+}
+
 /// Each answer comes 50 ms after its request, and each takes another way there.
 const DELAYS: &str = r#"
 direct, proxy, backend = listening(), listening(), listening()

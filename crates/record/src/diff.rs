@@ -35,6 +35,8 @@ pub struct Diff {
     pub files: Vec<DiffRow>,
     /// By what is at the other end of sockets and pipes.
     pub peers: Vec<DiffRow>,
+    /// Requests over connections, by program, peer and role.
+    pub requests: Vec<DiffRow>,
     /// By path, call and outcome.
     pub paths: Vec<DiffRow>,
     /// The variables that calls were grouped by; empty where they were not, or by others on the two sides.
@@ -60,13 +62,14 @@ impl Diff {
     pub const SCHEMA: &'static str = "iotomy.diff/1";
 
     /// The tables by name.
-    pub fn tables(&self) -> [(&'static str, &[DiffRow]); 10] {
+    pub fn tables(&self) -> [(&'static str, &[DiffRow]); 11] {
         [
             ("programs", &self.programs),
             ("calls", &self.calls),
             ("ring_operations", &self.ring_operations),
             ("files", &self.files),
             ("peers", &self.peers),
+            ("requests", &self.requests),
             ("paths", &self.paths),
             ("groups", &self.groups),
             ("threads", &self.threads),
@@ -115,7 +118,8 @@ pub struct DiffRow {
     /// The call, file, peer, path, group, thread, layer or function.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The call of a layer, the layer of a function, the kind of a file, the call and outcome of a path.
+    /// The call of a layer, the layer of a function, the kind of a file, the call and outcome of a path, the role of
+    /// requests.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub of: String,
     /// How its sides differ.

@@ -45,29 +45,29 @@ statistics! {
         pub moved: u64 => sum(Count).column("moved", 0).blank(),
         /// Of `requests`, those whose arrival was not seen: they begin when they were first read.
         #[serde(default, skip_serializing_if = "is_zero")]
-        pub unseen_arrivals: u64 => sum(Count),
+        pub unseen_arrivals: u64 => sum(Count).compared(),
         /// Their time, summed over the requests.
-        pub wall_ns: u64 => sum(Time),
+        pub wall_ns: u64 => sum(Time).compared(),
         /// Its distribution, with quantiles.
         #[serde(default, skip_serializing_if = "Times::is_empty")]
         pub wall_times: Times => sum(Count),
         /// Of `wall_ns`: from the arrival until the first read had returned; of requests that were served.
-        pub unread_ns: u64 => sum(Time).column("unread", 8),
+        pub unread_ns: u64 => sum(Time).column("unread", 8).mean("unread_mean_ns"),
         /// From then on, what the thread was on a CPU, also for other connections.
-        pub on_cpu_ns: u64 => sum(Time).column("on-CPU", 7).key("on-cpu"),
+        pub on_cpu_ns: u64 => sum(Time).column("on-CPU", 7).key("on-cpu").mean("on_cpu_mean_ns"),
         /// Its run queue delay.
-        pub runnable_ns: u64 => sum(Time).column("runq", 5),
+        pub runnable_ns: u64 => sum(Time).column("runq", 5).mean("runnable_mean_ns"),
         /// What it was blocked for files and disks: in calls on these, and in page faults.
-        pub disk_ns: u64 => sum(Time).column("disk", 5).blank(),
+        pub disk_ns: u64 => sum(Time).column("disk", 5).blank().mean("disk_mean_ns"),
         /// What it was blocked for another peer: in connects, in calls on connections that it made, and in waits for
         /// events while it had asked and was not answered.
-        pub peer_ns: u64 => sum(Time).column("upstream", 5).key("upstream").blank(),
+        pub peer_ns: u64 => sum(Time).column("upstream", 5).key("upstream").blank().mean("peer_mean_ns"),
         /// What it was blocked for locks: futexes, locks of files, semaphores.
-        pub lock_ns: u64 => sum(Time).column("lock", 5).blank(),
+        pub lock_ns: u64 => sum(Time).column("lock", 5).blank().mean("lock_mean_ns"),
         /// What it was blocked for anything else: timers, the other end of the same connection, other processes.
-        pub other_ns: u64 => sum(Time).column("other", 6).blank(),
+        pub other_ns: u64 => sum(Time).column("other", 6).blank().mean("other_mean_ns"),
         /// What is in none of these: the time in other threads.
-        pub elsewhere_ns: u64 => sum(Time).column("elsewhere", 4).blank(),
+        pub elsewhere_ns: u64 => sum(Time).column("elsewhere", 4).blank().mean("elsewhere_mean_ns"),
     }
 }
 
@@ -84,6 +84,16 @@ impl Exchange {
 mod tests {
     use super::*;
     use crate::Role;
+    use crate::statistic::{Joins, Statistics, Unit};
+
+    #[test]
+    fn the_parts_of_the_latency_are_compared_by_request() {
+        let times = Exchange::statistics().filter(|one| one.shape.unit == Unit::Time);
+        for sum in times.filter(|one| one.shape.joins == Joins::Sum && one.name != "wall_ns") {
+            let name = sum.name.replace("_ns", "_mean_ns");
+            assert_eq!((sum.shape.compared, sum.shape.mean), (false, Some(&*name)));
+        }
+    }
 
     #[test]
     fn a_row_keeps_the_name_of_its_role_and_its_ends_side_by_side() {

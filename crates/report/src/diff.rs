@@ -9,12 +9,14 @@ mod findings;
 mod grid;
 mod grounds;
 mod headline;
+mod requests;
 mod rings;
 mod rows;
 mod slowest;
 mod times;
 
-use iotomy_record::{Diff, DiffRow, SortKey};
+use iotomy_record::statistic::Statistic;
+use iotomy_record::{Diff, DiffRow, Exchange, SortKey};
 
 pub use csv::diff_csv;
 
@@ -94,6 +96,8 @@ fn grids(page: &Page<'_>, record: &Diff, view: DiffView) -> Vec<Grid> {
     grids.extend(rows::functions(page, record, view));
     grids.push(details::files(page, record, view));
     grids.push(details::peers(page, record, view));
+    grids.push(requests::latency(page, record, view));
+    grids.push(requests::parts(page, record, view));
     grids.push(details::groups(page, record, view));
     grids.push(details::paths(page, record, view));
     grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
@@ -112,9 +116,9 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
         return shown;
     }
     // What further tables call it.
-    let names: &[&str] = match sort {
-        SortKey::ON_CPU => &["on_cpu_ns", "calls_on_cpu_ns", "user_ns"],
-        SortKey::CALLS => &[
+    let mut names = match sort {
+        SortKey::ON_CPU => vec!["on_cpu_ns", "calls_on_cpu_ns", "user_ns"],
+        SortKey::CALLS => vec![
             "calls",
             "submitted",
             "read_calls",
@@ -122,12 +126,16 @@ fn shown(rows: &[DiffRow], view: DiffView) -> Vec<&DiffRow> {
             "map_calls",
             "connections",
             "opened",
+            "requests",
         ],
-        SortKey::MAX => &["wall_max_ns", "max_ns"],
-        SortKey::BYTES => &["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
-        other => &other.names(),
+        SortKey::MAX => vec!["wall_max_ns", "max_ns"],
+        SortKey::BYTES => vec!["bytes", "read_bytes", "write_bytes", "mapped_bytes"],
+        other => other.names(),
     };
-    shown.sort_by(|a, b| by(b, names).total_cmp(&by(a, names)));
+    // Of requests, the parts of the latency are means.
+    let part: Option<&Statistic<Exchange>> = sort.statistic();
+    names.extend(part.and_then(|part| part.shape.mean));
+    shown.sort_by(|a, b| by(b, &names).total_cmp(&by(a, &names)));
     shown
 }
 

@@ -55,7 +55,7 @@ const CHECK_FAILED: u8 = 1;
 /// Compare two traces or anatomies: calls, times, files, peers, paths and findings that differ
 ///
 /// Rows are matched by name, and come by the time they differ by. Tables that need an option of the
-/// trace (--paths, --threads, --by) are compared if all records have them. Each record is a file as --json
+/// trace (--requests, --paths, --threads, --by) are compared if all records have them. Each record is a file as --json
 /// wrote it (`-` is standard input), a run of the history by its number or `last`, or all runs of a
 /// name in the history; a file goes before a name. With several records of each side, differences
 /// are compared with the noise among the runs of a side: give four or more of each.

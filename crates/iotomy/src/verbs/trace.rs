@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow};
+use clap::ArgGroup;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_host::rfc3339;
 use iotomy_observe::{OBSERVERS, ObserveError, Request, Target, name_callers};
@@ -101,6 +102,9 @@ pub(crate) const MANUAL: Manual = Manual {
 const OF_THE_WHOLE: [&str; 8] =
     ["live", "interval", "files", "peers", "paths", "threads", "by", "save"];
 
+/// The group of the tables that show remote addresses.
+const WITH_ADDRESSES: &str = "with_addresses";
+
 /// Trace the system calls of a command and account for its time
 ///
 /// Runs CMD with its standard input, output, signals and exit status untouched, and follows every
@@ -114,6 +118,7 @@ const OF_THE_WHOLE: [&str; 8] =
                       --cgroup PATH\n       \
                       iotomy trace [OPTIONS] -a")]
 #[command(groups = target::groups())]
+#[command(group = ArgGroup::new(WITH_ADDRESSES).args(["peers", "requests"]).multiple(true))]
 pub(crate) struct TraceArgs {
     /// The command to run, with its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true, conflicts_with = RUNNING)]
@@ -206,11 +211,11 @@ pub(crate) struct TraceArgs {
     #[arg(long, conflicts_with = "live")]
     requests: bool,
 
-    /// Show the names of remote addresses, as the system's resolver has them (with --peers)
+    /// Show the names of remote addresses, as the system's resolver has them (with --peers or --requests)
     ///
     /// They are looked up after the watch, for 5 seconds at most; what is not answered by then stays an
     /// address.
-    #[arg(long, requires = "peers", conflicts_with = "interval")]
+    #[arg(long, requires = WITH_ADDRESSES, conflicts_with = "interval")]
     resolve: bool,
 
     /// Count calls by the paths they are given as well, by outcome

@@ -11,6 +11,8 @@ pub struct Shape {
     pub column: Option<Column>,
     /// Whether it is a measure of comparisons: a sum that has a column is.
     pub compared: bool,
+    /// The name of its mean, where comparisons have that instead of the sum.
+    pub mean: Option<&'static str>,
 }
 
 /// How two rows make one.
@@ -56,17 +58,17 @@ pub struct Column {
 
 /// The shape of a sum; of a distribution, too.
 pub const fn sum(unit: Unit) -> Shape {
-    Shape { joins: Joins::Sum, unit, column: None, compared: false }
+    Shape { joins: Joins::Sum, unit, column: None, compared: false, mean: None }
 }
 
 /// The shape of a number of the moment.
 pub const fn gauge(unit: Unit) -> Shape {
-    Shape { joins: Joins::Gauge, unit, column: None, compared: false }
+    Shape { joins: Joins::Gauge, unit, column: None, compared: false, mean: None }
 }
 
 /// The shape of a maximum.
 pub const fn most(unit: Unit) -> Shape {
-    Shape { joins: Joins::Most, unit, column: None, compared: false }
+    Shape { joins: Joins::Most, unit, column: None, compared: false, mean: None }
 }
 
 impl Shape {
@@ -80,6 +82,11 @@ impl Shape {
     /// A measure of comparisons without a column.
     pub const fn compared(self) -> Self {
         Self { compared: true, ..self }
+    }
+
+    /// Compared, instead of as a sum, as the mean of the events that the row counts: a longer run has more of them.
+    pub const fn mean(self, name: &'static str) -> Self {
+        Self { compared: false, mean: Some(name), ..self }
     }
 
     /// With this under the head.

@@ -7,13 +7,10 @@ use iotomy_record::{Delta, Diff, DiffRow, DiffSideName};
 use super::DiffView;
 use super::grid::Grid;
 use super::headline::signed;
-use super::rows::{decimals, error_remarks, grid, ms, pair, remarks};
+use super::rows::{changed, decimals, error_remarks, grid, ms, named, pair, remarks};
 use crate::numbers::{bytes, figure, three_digits};
 use crate::page::Page;
 use crate::table::Column;
-
-/// Columns a path may take on the widest line.
-const PATH: usize = 120;
 
 const FILES: &[Column<'static>] = &[
     Column::text("file", 11).usually(44).keeping_end(),
@@ -83,14 +80,6 @@ const THREADS: &[Column<'static>] = &[
     Column::number("calls", "B", 7),
 ];
 
-/// The name of a row, which may have our signs in it: `/tmp/….s`, `openat ok → ENOENT`.
-fn named(page: &Page<'_>, text: &str) -> String {
-    match text.contains(['…', '→']) {
-        true => page.sentence(text),
-        false => page.name(text, PATH),
-    }
-}
-
 fn size(n: f64) -> String {
     if n > 0.0 { bytes(n as u128) } else { String::new() }
 }
@@ -123,12 +112,8 @@ pub(super) fn peers(page: &Page<'_>, record: &Diff, view: DiffView) -> Grid {
         cells.extend(pair(row, "write_bytes", size));
         let mut told = remarks(row);
         told.extend(error_remarks(page, row));
-        for (measure, what) in [("unfinished", "unfinished"), ("retransmits", "retransmitted")] {
-            let [a, b] = pair(row, measure, three_digits);
-            if a != b {
-                told.push(format!("{a} → {b} {what}"));
-            }
-        }
+        let counts = [("unfinished", "unfinished"), ("retransmits", "retransmitted")];
+        told.extend(counts.iter().filter_map(|(measure, what)| changed(row, measure, what)));
         (cells, told)
     })
 }
@@ -229,14 +214,14 @@ fn with_changed_outcomes(rows: &[DiffRow]) -> Vec<DiffRow> {
     let each = rows.iter().enumerate().filter(|(at, _)| !into.contains_key(at));
     let each = each.map(|(at, row)| match with.get(&at).map(|other| &rows[*other]) {
         None => row.clone(),
-        Some(other) if row.only_in == Some(DiffSideName::A) => changed(row, other),
-        Some(other) => changed(other, row),
+        Some(other) if row.only_in == Some(DiffSideName::A) => with_both_outcomes(row, other),
+        Some(other) => with_both_outcomes(other, row),
     });
     each.collect()
 }
 
 /// A path whose calls in A had one outcome, and in B another.
-fn changed(a: &DiffRow, b: &DiffRow) -> DiffRow {
+fn with_both_outcomes(a: &DiffRow, b: &DiffRow) -> DiffRow {
     let outcome = b.of.rsplit_once(' ').map_or("", |(_, outcome)| outcome);
     let measure = |name: &'static str| Delta {
         measure: name,

@@ -13,7 +13,12 @@ pub(super) fn equal(record: &Diff, view: DiffView) -> Vec<String> {
     let count = |verdict: DiffVerdict| {
         let parts = record.tables().into_iter().filter_map(|(name, rows)| {
             let count = rows.iter().filter(|row| row.verdict == verdict).count();
-            let name = if count == 1 { name.trim_end_matches('s') } else { name };
+            let name = match (name, count) {
+                ("requests", 1) => "peer of requests",
+                ("requests", _) => "peers of requests",
+                (name, 1) => name.trim_end_matches('s'),
+                _ => name,
+            };
             (count > 0).then(|| format!("{} {name}", thousands(count as u128)))
         });
         parts.collect::<Vec<_>>().join(", ")

@@ -1,10 +1,10 @@
 //! Operations of io_uring that differ.
 
-use iotomy_record::{Diff, DiffRow};
+use iotomy_record::Diff;
 
 use super::DiffView;
 use super::grid::Grid;
-use super::rows::{error_remarks, grid, pair, remarks};
+use super::rows::{changed, error_remarks, grid, pair, remarks};
 use crate::numbers::{bytes, figure, three_digits};
 use crate::page::Page;
 use crate::table::Column;
@@ -54,9 +54,4 @@ pub(super) fn ring_operations(page: &Page<'_>, record: &Diff, view: DiffView) ->
         told.extend(COUNTS.iter().filter_map(|(measure, what)| changed(row, measure, what)));
         (cells, told)
     })
-}
-
-fn changed(row: &DiffRow, measure: &str, what: &str) -> Option<String> {
-    let [a, b] = pair(row, measure, three_digits);
-    (a != b).then(|| format!("{a} → {b} {what}"))
 }

@@ -13,6 +13,9 @@ use crate::table::Column;
 /// Columns a name may take.
 const NAME: usize = 60;
 
+/// Columns a path, or a peer, may take on the widest line.
+const PATH: usize = 120;
+
 const PROGRAMS: &[Column<'static>] = &[
     Column::text("program", 11),
     Column::number("processes", "A", 3),
@@ -85,7 +88,7 @@ pub(super) fn calls(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Gr
         cells.extend(pair(row, "wall_ns", |ns| ms(ns, decimals)));
         cells.push(signed(row.delta("wall_ns"), |ns| ms(ns, decimals)));
         cells.extend(pair(row, "mean_ns", |ns| figure(ns / 1e3)));
-        cells.push(noise(row, &["wall_ns", "calls"]));
+        cells.push(noise(row, &[("wall_ns", "time"), ("calls", "calls")], "other"));
         (cells, call_remarks(page, row))
     }))
 }
@@ -195,6 +198,20 @@ pub(super) fn error_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
     remarks
 }
 
+/// A count that differs.
+pub(super) fn changed(row: &DiffRow, measure: &str, what: &str) -> Option<String> {
+    let [a, b] = pair(row, measure, three_digits);
+    (a != b).then(|| format!("{a} → {b} {what}"))
+}
+
+/// The name of a row, which may have our signs in it: `/tmp/….s`, `openat ok → ENOENT`.
+pub(super) fn named(page: &Page<'_>, text: &str) -> String {
+    match text.contains(['…', '→']) {
+        true => page.sentence(text),
+        false => page.name(text, PATH),
+    }
+}
+
 /// Which side alone has it, and what it stands for.
 pub(super) fn remarks(row: &DiffRow) -> Vec<String> {
     let names = row.names.map(|counts| {
@@ -215,15 +232,16 @@ fn only_in(row: &DiffRow) -> Option<String> {
     })
 }
 
-/// Which of the measures are beyond noise, where a row is.
-fn noise(row: &DiffRow, names: &[&str]) -> String {
+/// The words of those measures that are beyond noise, where a row is; `others` where it is for measures without a word.
+pub(super) fn noise(row: &DiffRow, measures: &[(&str, &str)], others: &str) -> String {
     if row.verdict != DiffVerdict::BeyondNoise {
         return String::new();
     }
-    let beyond = |name: &&&str| row.measure(name).is_some_and(|one| one.beyond_noise == Some(true));
-    let word = |name: &&str| if *name == "wall_ns" { "time" } else { "calls" };
-    let found: Vec<&str> = names.iter().filter(beyond).map(word).collect();
-    if found.is_empty() { "other".to_owned() } else { found.join(", ") }
+    let is_beyond =
+        |name: &str| row.measure(name).is_some_and(|one| one.beyond_noise == Some(true));
+    let beyond = measures.iter().filter(|(name, _)| is_beyond(name));
+    let found: Vec<&str> = beyond.map(|(_, word)| *word).collect();
+    if found.is_empty() { others.to_owned() } else { found.join(", ") }
 }
 
 /// The values of both sides.

@@ -59,6 +59,33 @@ fn path(name: &str, of: &str, calls: [f64; 2], wall: f64, verdict: DiffVerdict) 
     }
 }
 
+/// Requests of so many ns each.
+fn requests(name: &str, of: &str, counts: [f64; 2], mean: [f64; 2]) -> DiffRow {
+    let times = |share: f64| mean.map(|ns| share * ns);
+    let measure = |name, [a, b]: [f64; 2]| delta(name, a, b);
+    DiffRow {
+        program: "git".into(),
+        name: name.into(),
+        of: of.into(),
+        verdict: DiffVerdict::Differs,
+        measures: vec![
+            measure("requests", counts),
+            delta("unanswered", 0.0, 3.0),
+            delta("pipelined", 4.0, 4.0),
+            measure("wall_ns", [counts[0] * mean[0], counts[1] * mean[1]]),
+            measure("mean_ns", mean),
+            measure("wall_p50_ns", times(0.5)),
+            measure("wall_p99_ns", times(9.0)),
+            measure("wall_max_ns", times(20.0)),
+            delta("unread_mean_ns", 3e3, 3.2e3),
+            delta("on_cpu_mean_ns", 2e4, 2e4),
+            measure("disk_mean_ns", [0.0, 0.8 * mean[1]]),
+            delta("other_mean_ns", 0.0, 0.0),
+        ],
+        ..DiffRow::default()
+    }
+}
+
 fn slow() -> WholeCall {
     WholeCall {
         pid: 7,
@@ -160,6 +187,27 @@ fn two_runs() -> Diff {
                 ..DiffRow::default()
             },
         ],
+        requests: vec![
+            DiffRow {
+                names: Some([1.0, 1.0]),
+                ..requests("tcp 127.0.0.1 (port … here)", "served", [1e3, 1_010.0], [45e3, 5.3e6])
+            },
+            DiffRow {
+                only_in: Some(DiffSideName::B),
+                measures: vec![
+                    delta("requests", 0.0, 7.0),
+                    delta("wall_ns", 0.0, 7e5),
+                    Delta { a: None, ..delta("mean_ns", 0.0, 1e5) },
+                    Delta { a: None, ..delta("disk_mean_ns", 0.0, 9e4) },
+                ],
+                ..requests("tcp 10.0.0.5:5432", "asked", [0.0, 7.0], [0.0, 1e5])
+            },
+            DiffRow {
+                verdict: DiffVerdict::Equal,
+                measures: vec![delta("requests", 5.0, 5.0), delta("mean_ns", 1e4, 1e4)],
+                ..requests("unix /run/app.sock", "served", [5.0; 2], [1e4; 2])
+            },
+        ],
         paths: vec![
             path("/etc/gitconfig", "newfstatat ENOENT", [0.0, 505.0], 1.2e6, DiffVerdict::Differs),
             path("/repo/.git/index", "openat ok", [2.0, 0.0], -5e4, DiffVerdict::Differs),
@@ -241,7 +289,10 @@ fn judged() -> Diff {
         delta.beyond_noise = Some((delta.delta() / delta.a.unwrap_or(1.0).max(1.0)).abs() > 0.5);
         delta.ci95 = Some([delta.delta() * 0.9, delta.delta() * 1.1]);
     }
-    for row in &mut record.calls {
+    for delta in record.requests.iter_mut().flat_map(|row| &mut row.measures) {
+        delta.beyond_noise = Some(delta.b > delta.a.map(|a| 10.0 * a));
+    }
+    for row in record.calls.iter_mut().chain(&mut record.requests) {
         let is_beyond = row.measures.iter().any(|delta| delta.beyond_noise == Some(true));
         row.verdict = if is_beyond { DiffVerdict::BeyondNoise } else { DiffVerdict::WithinNoise };
     }
@@ -295,6 +346,18 @@ fn all_rows_are_shown_on_request_and_sorted_as_wanted() {
     let by = |sort| DiffView { sort: Some(sort), ..view };
     assert_eq!(names(by(SortKey::NAME)), ["fsync", "newfstatat", "read"]);
     assert_eq!(names(by(SortKey::CALLS)), ["newfstatat", "fsync", "read"]);
+}
+
+#[test]
+fn requests_are_sorted_by_a_part_of_their_latency() {
+    let part = |disk_ns: f64| DiffRow {
+        measures: vec![delta("disk_mean_ns", 0.0, disk_ns)],
+        ..requests(&format!("tcp 10.0.0.5:{disk_ns}"), "asked", [1.0; 2], [1e3; 2])
+    };
+    let rows = [part(1.0), part(3.0), part(2.0)];
+    let view = DiffView { sort: SortKey::named("disk"), ..DiffView::default() };
+    let sorted: Vec<f64> = shown(&rows, view).iter().map(|row| row.delta("disk_mean_ns")).collect();
+    assert_eq!(sorted, [3.0, 2.0, 1.0]);
 }
 
 #[test]

@@ -42,12 +42,14 @@ pub(super) fn resolve(record: &mut Trace) -> usize {
     unanswered + unasked
 }
 
-/// The remote addresses, each once: those of most bytes first.
+/// The remote addresses, each once: those of most bytes first, and then those of which only requests are known.
 fn addresses(record: &Trace) -> Vec<IpAddr> {
     let of_files = record.files.iter().filter_map(|file| file.socket.as_ref());
     let of_connections = record.connections.iter().map(|one| &one.ends);
-    let all = of_files.chain(of_connections).filter(|socket| !socket.protocol.starts_with("unix"));
-    let remote = all.filter_map(|socket| address(socket.remote.as_deref()?));
+    let of_requests = record.requests.iter().map(|one| &one.ends);
+    let all = of_files.chain(of_connections).chain(of_requests);
+    let remote = all.filter(|socket| !socket.is_unix());
+    let remote = remote.filter_map(|socket| address(socket.remote.as_deref()?));
     let mut seen = BTreeSet::new();
     remote.filter(|one| !one.is_unspecified() && seen.insert(*one)).collect()
 }
