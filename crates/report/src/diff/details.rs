@@ -123,7 +123,11 @@ pub(super) fn peers(page: &Page<'_>, record: &Diff, view: DiffView) -> Grid {
         cells.extend(pair(row, "write_bytes", size));
         let mut told = remarks(row);
         told.extend(error_remarks(page, row));
-        for (measure, what) in [("unfinished", "unfinished"), ("retransmits", "retransmitted")] {
+        for (measure, what) in [
+            ("unfinished", "unfinished"),
+            ("retransmits", "retransmitted"),
+            ("dropped", "dropped by the listener"),
+        ] {
             let [a, b] = pair(row, measure, three_digits);
             if a != b {
                 told.push(format!("{a} → {b} {what}"));

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use iotomy_record::{Connection, FileUse, Role, Socket, Trace, statistic};
 
 use super::images::Names;
+use super::peers::queue;
 use super::{USUAL_ROWS, rows};
 use crate::columns::{Columns, Extent};
 use crate::numbers::{counted, fixed};
@@ -120,9 +121,12 @@ fn balance(page: &Page<'_>, workers: &[Worker]) -> Option<String> {
         true => format!("; the busiest accepted {} × the mean", fixed(busiest, 2)),
         false => String::new(),
     };
+    let mut made = Connection::default();
+    workers.iter().for_each(|one| made.merge(&one.made));
+    let queue: String = queue(&made).iter().map(|text| format!("; {text}")).collect();
     (accepted > 0).then(|| {
         format!(
-            "{}: {} of {}{busiest}",
+            "{}: {} of {}{busiest}{queue}",
             page.name(&first.listener, NAME),
             counted(accepted.into(), "connection", "connections"),
             counted(processes, "process", "processes"),
@@ -151,6 +155,9 @@ fn table(page: &Page<'_>, workers: &[Worker], extent: Extent) -> Sheet {
         })
         .number(share, |one| {
             Cell::from_option(one.share, |share| Cell::real(share, fixed(share, 1)))
+        })
+        .number(Field::number("max_queued", "queue", "").worth(5), |one| {
+            Cell::count(one.made.max_queued).if_any()
         })
         .declared(0, |one: &Worker| Some(&one.traffic))
         .number(vain, |one| {
