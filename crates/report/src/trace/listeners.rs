@@ -104,7 +104,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     let extent = Extent { rows: rows(record, USUAL_ROWS), name: NAME };
     table(page, &workers, extent).print(page, "");
     for of_one in workers.chunk_by(|a, b| a.listener == b.listener).take(extent.rows) {
-        if let Some(line) = balance(page, of_one) {
+        for line in balance(page, of_one).into_iter().chain(waited(page, of_one)) {
             page.line(&[(Ink::Dim, &format!("  {line}"))]);
         }
     }
@@ -121,17 +121,23 @@ fn balance(page: &Page<'_>, workers: &[Worker]) -> Option<String> {
         true => format!("; the busiest accepted {} × the mean", fixed(busiest, 2)),
         false => String::new(),
     };
-    let mut made = Connection::default();
-    workers.iter().for_each(|one| made.merge(&one.made));
-    let queue: String = queue(&made).iter().map(|text| format!("; {text}")).collect();
     (accepted > 0).then(|| {
         format!(
-            "{}: {} of {}{busiest}{queue}",
+            "{}: {} of {}{busiest}",
             page.name(&first.listener, NAME),
             counted(accepted.into(), "connection", "connections"),
             counted(processes, "process", "processes"),
         )
     })
+}
+
+/// What was in the queue of a listener when its processes accepted, and what it dropped.
+fn waited(page: &Page<'_>, workers: &[Worker]) -> Option<String> {
+    let mut made = Connection::default();
+    workers.iter().for_each(|one| made.merge(&one.made));
+    let queue = queue(&made).join(", ");
+    let name = &workers.first()?.listener;
+    (!queue.is_empty()).then(|| format!("{}: {queue}", page.name(name, NAME)))
 }
 
 /// All of them, for a page.

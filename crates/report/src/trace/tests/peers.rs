@@ -172,7 +172,7 @@ fn a_listener_of_several_processes_has_the_most_that_any_found_in_its_queue() {
         (row.max_queued, row.queue_limit) = (queued, 511);
     }
     let text = rendered(&record);
-    assert!(text.contains("2.25 × the mean; up to 40 in the queue (limit 511)\n"), "{text}");
+    assert!(text.contains("\n  tcp port 80: up to 40 in the queue (limit 511)\n"), "{text}");
 }
 
 #[test]
