@@ -74,6 +74,7 @@ impl Peer {
             return RowFacts { measures, ..RowFacts::default() };
         }
         measures.extend(measures::compared(Some(&self.made), scale));
+        measures.extend(measures::compared(self.made.tcp.as_ref(), scale));
         measures.extend([
             count("retransmits", self.made.retransmits() as f64 * scale),
             per_call("connect_mean_ns", self.made.mean_ns()),

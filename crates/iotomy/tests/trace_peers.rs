@@ -4,7 +4,7 @@ use crate::support;
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{FileKind, FileUse, Socket, Trace};
+use iotomy_record::{Connection, FileKind, FileUse, Role, Socket, Trace};
 use iotomy_sys::launch::{Command, Setup};
 use support::{IOTOMY, Tracing, bare, each_observer, has, iotomy, traced};
 
@@ -161,6 +161,140 @@ fn pipes_have_the_processes_at_their_ends() {
         assert!(text.contains(&format!("pipe from seq ({seq}) to sort ({sort})")), "{text}");
         assert!(text.contains(&format!("pipe from sort ({sort}) to tail ({tail})")), "{text}");
     });
+}
+
+/// Sends to a receiver that does not read until nothing more fits, and stays so for a while. Prints TCP's figures, and
+/// what `ss` has of them.
+const STALL: &str = r#"
+import shutil, select, socket, struct, subprocess
+a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen(1)
+s = socket.create_connection(a.getsockname()); c, _ = a.accept()
+s.setblocking(False)
+while select.select([], [s], [], 0.3)[1]:
+    try: s.send(b'x' * 65536)
+    except BlockingIOError: pass
+print('port', a.getsockname()[1], flush=True)
+if shutil.which('ss'):
+    line = subprocess.run(['ss', '-Htin', 'dport = :%d' % a.getsockname()[1]], capture_output=True, text=True).stdout
+    words = line.replace('(', ' ').split()
+    print('ss', *(w for w in words if w.split(':')[0] in ('cwnd', 'busy', 'rwnd_limited')), flush=True)
+info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+at = lambda form, offset: struct.unpack_from(form, info, offset)[0]
+print('cwnd', at('I', 80), flush=True); print('again', at('I', 100), flush=True); print('busy', at('Q', 168), flush=True); print('limited', at('Q', 176), flush=True)
+print('window', at('I', 228) if len(info) >= 232 else 'unknown', flush=True)
+"#;
+
+#[test]
+fn a_receiver_that_does_not_read_limits_its_sender_by_its_window() {
+    if has("python3") {
+        each_observer(limits_of_a_stalled_sender);
+    }
+}
+
+fn limits_of_a_stalled_sender(observer: &str) {
+    let traced = traced(observer, &["--peers"], &["python3", "-c", STALL]);
+    assert_eq!(traced.code(), 0, "{}", traced.stderr());
+    let said = traced.stdout();
+    let word = |what: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(what));
+        line.unwrap_or_else(|| panic!("{what}: {said}")).trim().to_owned()
+    };
+    let number = |what: &str| word(what).parse::<u64>().unwrap();
+    let server = format!("127.0.0.1:{}", number("port"));
+    let record = traced.record();
+    let is = |one: &&Connection| one.ends.remote.as_deref() == Some(&server);
+    let sender = record.connections.iter().find(is).unwrap();
+    let tcp = sender.tcp.as_ref().unwrap();
+    let (busy, limited) = (tcp.busy_ns.unwrap(), tcp.rwnd_limited_ns.unwrap());
+    // It has gone on since.
+    assert!(limited > 0 && busy >= limited, "{observer}: {tcp:?}");
+    assert!(limited >= number("limited") * 1000 && busy >= number("busy") * 1000, "{tcp:?}");
+    assert!(tcp.sndbuf_limited_ns.is_some(), "{tcp:?}");
+    let cwnd = tcp.cwnd_segments.unwrap();
+    assert!(tcp.measured == 1 && cwnd > 0, "{observer}: {tcp:?}");
+    assert_eq!((tcp.min_cwnd_segments, tcp.max_cwnd_segments), (cwnd, cwnd));
+    // A segment that is sent again makes it smaller.
+    if tcp.retransmits == number("again") {
+        assert_eq!(cwnd, number("cwnd"), "{observer}: {tcp:?}");
+    }
+    if let Ok(window) = word("window").parse() {
+        assert_eq!(tcp.snd_wnd_bytes, Some(window), "{observer}: {tcp:?}");
+    }
+    let receiver = record.connections.iter().find(|one| one.ends.role == Some(Role::Accept));
+    let receiver = receiver.unwrap().tcp.as_ref().unwrap();
+    assert_eq!(receiver.rwnd_limited_ns, Some(0), "it has sent nothing: {receiver:?}");
+    if let Some(ss) = said.lines().find_map(|line| line.strip_prefix("ss ")) {
+        let words = ss.split(' ').filter_map(|word| word.split_once(':'));
+        let of = |name: &str| words.clone().find(|(word, _)| *word == name).unwrap().1;
+        let ms = |name: &str| of(name).trim_end_matches("ms").parse::<u64>().unwrap();
+        assert!(of("cwnd").parse::<u64>().unwrap() > 0, "{ss}");
+        assert!(limited >= ms("rwnd_limited") * 1_000_000, "{ss}: {tcp:?}");
+        assert!(busy >= ms("busy") * 1_000_000, "{ss}: {tcp:?}");
+    }
+    assert!(traced.stderr().contains("by the receiver's window"), "{}", traced.stderr());
+}
+
+/// Lets 5 connections wait before it accepts the first, and another listener's queue overflow. Prints what `ss` has of
+/// the first queue, and what the second listener has dropped.
+const QUEUES: &str = r#"
+import shutil, socket, struct, subprocess
+def listen(limit):
+    a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen(limit)
+    return a
+def fill(a, count):
+    waits = [socket.create_connection(a.getsockname()) for n in range(count)]
+    while struct.unpack_from('I', a.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 24)[0] < count: pass
+    return waits
+a = listen(8); waits = fill(a, 5)
+print('first', a.getsockname()[1], flush=True)
+if shutil.which('ss'):
+    line = subprocess.run(['ss', '-Htln', 'sport = :%d' % a.getsockname()[1]], capture_output=True, text=True).stdout
+    print('ss', *line.split()[1:3], flush=True)
+accepted = [a.accept() for n in range(5)]
+b = listen(1); waits += fill(b, 2)
+dropped = lambda: struct.unpack_from('I', b.getsockopt(socket.SOL_SOCKET, 55, 36), 32)[0]
+late = socket.socket(); late.setblocking(False); late.connect_ex(b.getsockname())
+while not dropped(): pass
+late.close()
+print('second', b.getsockname()[1], flush=True)
+print('dropped', dropped(), flush=True)
+accepted += [b.accept() for n in range(2)]
+"#;
+
+#[test]
+fn connections_that_wait_to_be_accepted_are_counted_at_the_accept() {
+    if has("python3") {
+        each_observer(queues_of_listeners);
+    }
+}
+
+fn queues_of_listeners(observer: &str) {
+    let traced = traced(observer, &["--peers"], &["python3", "-c", QUEUES]);
+    assert_eq!(traced.code(), 0, "{}", traced.stderr());
+    let said = traced.stdout();
+    let line = |what: &str| said.lines().find_map(|line| line.strip_prefix(what)).map(str::trim);
+    let record = traced.record();
+    let of = |port: &str| {
+        let local = format!("127.0.0.1:{port}");
+        let is = |one: &&Connection| {
+            one.ends.role == Some(Role::Accept) && one.ends.local.as_deref() == Some(&local)
+        };
+        record.connections.iter().find(is).unwrap()
+    };
+    let first = of(line("first ").unwrap());
+    assert_eq!((first.opened, first.max_queued, first.queue_limit), (5, 5, 8), "{first:#?}");
+    if let Some(ss) = line("ss ") {
+        assert_eq!(ss, format!("{} {}", first.max_queued, first.queue_limit));
+    }
+    let second = of(line("second ").unwrap());
+    assert_eq!((second.opened, second.max_queued, second.queue_limit), (2, 2, 1), "{second:#?}");
+    let dropped = line("dropped ").unwrap().parse().unwrap();
+    let expected = if observer == "bpf" { [Some(0), Some(dropped)] } else { [None, None] };
+    assert_eq!([first.dropped, second.dropped], expected, "{observer}");
+    let text = traced.stderr();
+    assert!(text.contains("up to 5 in the queue (limit 8)"), "{text}");
+    let counted = format!("up to 2 in the queue (limit 1), {dropped} dropped");
+    assert_eq!(text.contains(&counted), observer == "bpf", "{text}");
 }
 
 #[test]

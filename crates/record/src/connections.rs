@@ -57,6 +57,19 @@ statistics! {
         /// Of `opened`, those whose time is known.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub timed: u64 => sum(Count),
+        /// Of accepts of TCP: the most connections that were in the listener's queue when one returned, the one
+        /// that it returned included.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub max_queued: u64 => most(Count).column("queue", 0).key("queued").blank(),
+        /// The limit of that queue at the last of these accepts (`ss -lt` has it as Send-Q), or the largest of
+        /// several queues: a queue takes one more.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub queue_limit: u64 => most(Count).column("queue limit", 0).key("queue-limit").blank(),
+        /// Requests for a connection that the listener dropped, as when its queue was full: since it began, or
+        /// since the first counted accept, if the watch began later. Each is in one row: that of the next
+        /// counted accept, or that of the first. Absent where it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub dropped: Option<u64> => sum(Count).column("dropped", 0).blank(),
         /// Calls that read from their sockets.
         pub read_calls: u64 => sum(Count),
         /// Bytes they returned.
@@ -71,31 +84,59 @@ statistics! {
     }
 }
 
-/// What the kernel had of TCP connections when they, or the watch, ended (`TCP_INFO`). Counts are
-/// since the connection was made or first met, sums over the connections.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TcpFigures {
-    /// Connections that these are of.
-    pub measured: u64,
-    /// Of these, those whose round-trip time the kernel knew.
-    pub rtts: u64,
-    /// The sum of their smoothed round-trip times, in µs.
-    pub rtt_us: u64,
-    /// The sum of the mean deviations of these, in µs.
-    pub rttvar_us: u64,
-    /// The least of the round-trip times.
-    pub min_rtt_us: u64,
-    /// The largest.
-    pub max_rtt_us: u64,
-    /// Segments with data that were sent, retransmitted ones included.
-    pub segments: u64,
-    /// Segments that were retransmitted.
-    pub retransmits: u64,
-    /// Bytes that the other end acknowledged.
-    pub acked_bytes: u64,
-    /// Bytes that were received.
-    pub received_bytes: u64,
+statistics! {
+    /// What the kernel had of TCP connections when they, or the watch, ended (`TCP_INFO`). Counts and times are
+    /// since the connection was made or first met, sums over the connections.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct TcpFigures {
+        /// Connections that these are of.
+        pub measured: u64 => gauge(Count),
+        /// Of these, those whose round-trip time the kernel knew.
+        pub rtts: u64 => gauge(Count),
+        /// The sum of their smoothed round-trip times, in µs.
+        pub rtt_us: u64 => gauge(Count),
+        /// The sum of the mean deviations of these, in µs.
+        pub rttvar_us: u64 => gauge(Count),
+        /// The least of the round-trip times.
+        pub min_rtt_us: u64 => least(Count),
+        /// The largest.
+        pub max_rtt_us: u64 => most(Count),
+        /// Segments with data that were sent, retransmitted ones included.
+        pub segments: u64 => sum(Count),
+        /// Segments that were retransmitted.
+        pub retransmits: u64 => sum(Count),
+        /// Bytes that the other end acknowledged.
+        pub acked_bytes: u64 => sum(Count),
+        /// Bytes that were received.
+        pub received_bytes: u64 => sum(Count),
+        /// The sum of their congestion windows, in segments; absent, as the figures below, where the kernel or an
+        /// older record does not have it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cwnd_segments: Option<u64> => gauge(Count),
+        /// The smallest of the congestion windows.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub min_cwnd_segments: u64 => least(Count),
+        /// The largest.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub max_cwnd_segments: u64 => most(Count),
+        /// The sum of the receive windows that the other ends had announced.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub snd_wnd_bytes: Option<u64> => gauge(Bytes),
+        /// The sum of the receive windows that this end had announced.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub rcv_wnd_bytes: Option<u64> => gauge(Bytes),
+        /// The time in which there was something to send, or to be acknowledged.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub busy_ns: Option<u64> => sum(Time).column("busy", 0),
+        /// Of this, the time in which the other end's receive window kept TCP from sending.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub rwnd_limited_ns: Option<u64> => sum(Time).column("rwnd limited", 0).key("rwnd-limited"),
+        /// Of this, the time in which the send buffer was full of bytes that were not acknowledged, and kept the
+        /// program from writing more.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub sndbuf_limited_ns: Option<u64> => sum(Time).column("sndbuf limited", 0).key("sndbuf-limited"),
+    }
 }
 
 impl Value for Option<TcpFigures> {
@@ -137,21 +178,26 @@ impl Connection {
 impl TcpFigures {
     /// Adds those of other connections.
     pub fn merge(&mut self, one: &Self) {
-        let known = [self.min_rtt_us, one.min_rtt_us].into_iter().filter(|rtt| *rtt > 0);
-        self.min_rtt_us = known.min().unwrap_or(0);
-        self.max_rtt_us = self.max_rtt_us.max(one.max_rtt_us);
-        for (sum, more) in [
-            (&mut self.measured, one.measured),
-            (&mut self.rtts, one.rtts),
-            (&mut self.rtt_us, one.rtt_us),
-            (&mut self.rttvar_us, one.rttvar_us),
-            (&mut self.segments, one.segments),
-            (&mut self.retransmits, one.retransmits),
-            (&mut self.acked_bytes, one.acked_bytes),
-            (&mut self.received_bytes, one.received_bytes),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
+        statistic::add(self, one);
+    }
+
+    /// The mean congestion window, in segments.
+    pub fn mean_cwnd(&self) -> Option<f64> {
+        self.mean(self.cwnd_segments)
+    }
+
+    /// The mean of the receive windows that the other ends had announced, in bytes.
+    pub fn mean_snd_wnd(&self) -> Option<f64> {
+        self.mean(self.snd_wnd_bytes)
+    }
+
+    /// The mean of the receive windows that this end had announced, in bytes.
+    pub fn mean_rcv_wnd(&self) -> Option<f64> {
+        self.mean(self.rcv_wnd_bytes)
+    }
+
+    fn mean(&self, sum: Option<u64>) -> Option<f64> {
+        sum.filter(|_| self.measured > 0).map(|sum| sum as f64 / self.measured as f64)
     }
 }
 
@@ -172,6 +218,27 @@ mod tests {
             sum.merge(&figures(min, max));
         }
         assert_eq!((sum.rtts, sum.min_rtt_us, sum.max_rtt_us), (3, 20, 90));
+    }
+
+    #[test]
+    fn windows_are_means_of_those_that_were_measured_and_unknown_in_older_records() {
+        let older: TcpFigures = serde_json::from_str(r#"{"measured": 2, "rtts": 2}"#).unwrap();
+        let text = serde_json::to_string(&older).unwrap();
+        assert!(!text.contains("wnd") && !text.contains("busy"), "{text}");
+        assert_eq!((older.mean_cwnd(), older.mean_snd_wnd()), (None, None));
+        let with = |cwnd, window| TcpFigures {
+            measured: 1,
+            cwnd_segments: Some(cwnd),
+            min_cwnd_segments: cwnd,
+            max_cwnd_segments: cwnd,
+            snd_wnd_bytes: Some(window),
+            ..TcpFigures::default()
+        };
+        let mut sum = with(10, 0);
+        sum.merge(&with(3, 4096));
+        assert_eq!((sum.mean_cwnd(), sum.mean_snd_wnd()), (Some(6.5), Some(2048.0)));
+        assert_eq!((sum.min_cwnd_segments, sum.max_cwnd_segments), (3, 10));
+        assert_eq!((sum.mean_rcv_wnd(), sum.busy_ns), (None, None));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use crate::growth::more;
+use crate::statistic::{Joins, Statistics as _};
 use crate::{Connection, ConnectionCounts, Socket, TcpFigures, statistic};
 
 /// The most that was seen of the connections of an image, by their ends.
@@ -19,12 +20,9 @@ pub(super) struct SeenConnections {
 struct Seen {
     /// Of TCP's figures, those of connections that had ended.
     counts: Connection,
-    /// TCP's counts: of connections that had ended and of those that were open.
-    tcp: TcpCounts,
+    /// TCP's counts and times: of connections that had ended and of those that were open.
+    tcp: TcpFigures,
 }
-
-/// Segments sent and retransmitted, bytes acknowledged and received.
-type TcpCounts = [u64; 4];
 
 impl SeenConnections {
     /// What these have beyond what was seen.
@@ -60,9 +58,7 @@ impl SeenConnections {
         for (ends, one) in other.by_ends {
             let seen = self.by_ends.entry(ends).or_default();
             seen.counts.merge(&one.counts);
-            for (sum, more) in seen.tcp.iter_mut().zip(one.tcp) {
-                *sum = sum.saturating_add(more);
-            }
+            seen.tcp.merge(&one.tcp);
         }
     }
 }
@@ -76,7 +72,10 @@ fn since(now: &Connection, open: Option<&TcpFigures>, seen: &mut Seen) -> Option
     // Of a shorter one than that of an earlier interval nothing is known.
     row.max_ns = if now.max_ns > seen.max_ns { now.max_ns } else { 0 };
     seen.max_ns = seen.max_ns.max(now.max_ns);
-    let has_news = tcp.as_ref().is_some_and(|tcp| counts_of(tcp) != TcpCounts::default());
+    row.max_queued = if now.max_queued > seen.max_queued { now.max_queued } else { 0 };
+    seen.max_queued = seen.max_queued.max(now.max_queued);
+    row.queue_limit = now.queue_limit;
+    let has_news = tcp.as_ref().is_some_and(statistic::is_used);
     row.tcp = tcp;
     (statistic::is_used(&row) || has_news).then_some(row)
 }
@@ -89,34 +88,33 @@ fn figures_since(
     let none = TcpFigures::default();
     let (ended, open) = (ended.unwrap_or(&none), open.unwrap_or(&none));
     let of_ended = seen.counts.tcp.get_or_insert_default();
-    // The extremes are those of the whole watch: once a connection has ended, they may be its.
-    let had_ended = of_ended.rtts > 0;
-    let mut row = TcpFigures {
-        measured: more(ended.measured, &mut of_ended.measured),
-        rtts: more(ended.rtts, &mut of_ended.rtts),
-        rtt_us: more(ended.rtt_us, &mut of_ended.rtt_us),
-        rttvar_us: more(ended.rttvar_us, &mut of_ended.rttvar_us),
-        ..TcpFigures::default()
-    };
-    let are_known = !had_ended || row.rtts == 0;
-    if !had_ended {
-        (row.min_rtt_us, row.max_rtt_us) = (ended.min_rtt_us, ended.max_rtt_us);
+    let had_ended = of_ended.measured > 0;
+    let mut all = ended.clone();
+    all.merge(open);
+    // Counts and times are what came in the interval.
+    let mut row = statistic::since(&all, &mut seen.tcp);
+    let has_ended = ended.measured > of_ended.measured;
+    for figure in TcpFigures::statistics() {
+        let of = figure.field.number;
+        let value = match figure.shape.joins {
+            Joins::Sum => continue,
+            // Of a moment: the connections that have ended since, and those that are open.
+            Joins::Gauge => of(ended).map_or(of(open), |now| {
+                let mut before = of(of_ended).unwrap_or(0);
+                let new = more(now, &mut before);
+                (figure.field.set)(of_ended, before);
+                Some(new.saturating_add(of(open).unwrap_or(0)))
+            }),
+            // Extremes of those that ended are of the whole watch: once one has ended, they may be its.
+            Joins::Most | Joins::Least if !had_ended => of(&all),
+            Joins::Most | Joins::Least if !has_ended => of(open),
+            Joins::Most | Joins::Least => None,
+        };
+        if let Some(value) = value {
+            (figure.field.set)(&mut row, value);
+        }
     }
-    row.merge(open);
-    if !are_known {
-        (row.min_rtt_us, row.max_rtt_us) = (0, 0);
-    }
-    let now = counts_of(ended).into_iter().zip(counts_of(open));
-    let sums = now.map(|(ended, open)| ended.saturating_add(open));
-    let mut news = sums.zip(&mut seen.tcp).map(|(now, seen)| more(now, seen));
-    let mut next = || news.next().unwrap_or(0);
-    (row.segments, row.retransmits) = (next(), next());
-    (row.acked_bytes, row.received_bytes) = (next(), next());
     (row != none).then_some(row)
-}
-
-fn counts_of(tcp: &TcpFigures) -> TcpCounts {
-    [tcp.segments, tcp.retransmits, tcp.acked_bytes, tcp.received_bytes]
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod shape;
 mod tests;
 mod value;
 
-pub use self::shape::{Column, Joins, Shape, Unit, gauge, most, sum};
+pub use self::shape::{Column, Joins, Shape, Unit, gauge, least, most, sum};
 pub use self::value::Value;
 
 /// A field of a row that counts something.
@@ -138,7 +138,7 @@ macro_rules! statistics {
         impl $crate::statistic::Statistics for $row {
             const FIELDS: &'static [Option<$crate::statistic::Statistic<Self>>] = {
                 #[allow(unused_imports, reason = "not every row has all shapes and units")]
-                use $crate::statistic::{Unit::{Bytes, Count, Time}, gauge, most, sum};
+                use $crate::statistic::{Unit::{Bytes, Count, Time}, gauge, least, most, sum};
                 &[$($crate::statistics!(@field $field, concat!($($meaning),*) $(, $shape)?),)*]
             };
         }

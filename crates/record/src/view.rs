@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::statistic::{Statistic, Statistics, Unit};
 use crate::{
     Call, Connection, Exchange, FileUse, Group, Histogram, LedgerRow, PathUse, RingOperation,
-    Thread,
+    TcpFigures, Thread,
 };
 
 /// The view of a record.
@@ -142,6 +142,7 @@ fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
         .chain(of::<Thread>())
         .chain(of::<FileUse>())
         .chain(of::<Connection>())
+        .chain(of::<TcpFigures>())
         .chain(of::<PathUse>())
         .chain(of::<RingOperation>())
         .chain(of::<Exchange>())

@@ -21,9 +21,26 @@ pub struct TcpInfo {
     pub received_bytes: u64,
     /// Segments with data that were sent.
     pub segments: u32,
+    /// The congestion window, in segments.
+    pub cwnd: u32,
+    /// The receive window that the other end has announced, in bytes; since Linux 5.4.
+    pub snd_wnd: Option<u32>,
+    /// The receive window that this end has announced, in bytes; since Linux 6.2.
+    pub rcv_wnd: Option<u32>,
+    /// The time in which there was something to send or to be acknowledged, in µs.
+    pub busy_us: Option<u64>,
+    /// Of this, the time in which the other end's window kept it from being sent.
+    pub rwnd_limited_us: Option<u64>,
+    /// Of this, the time in which the send buffer was full.
+    pub sndbuf_limited_us: Option<u64>,
+    /// Of a listener: the connections that wait to be accepted, and their limit.
+    pub queue: Option<(u32, u32)>,
 }
 
 impl TcpInfo {
+    /// The state of a listener.
+    pub const LISTENS: u8 = 10;
+
     /// From as much of the struct as the kernel knows.
     fn parse(info: &[u8]) -> Self {
         let number = |at: usize| {
@@ -35,14 +52,23 @@ impl TcpInfo {
             Some(u64::from_ne_bytes(*bytes))
         };
         // Offsets in the struct of linux/tcp.h.
+        let state = info.first().copied().unwrap_or(0);
+        let queue = || Some((number(24)?, number(28)?));
         Self {
-            state: info.first().copied().unwrap_or(0),
+            state,
             rtt_us: number(68).unwrap_or(0),
             rttvar_us: number(72).unwrap_or(0),
             retransmits: number(100).unwrap_or(0),
             acked_bytes: long(120).unwrap_or(0),
             received_bytes: long(128).unwrap_or(0),
             segments: number(156).unwrap_or(0),
+            cwnd: number(80).unwrap_or(0),
+            snd_wnd: number(228),
+            rcv_wnd: number(232),
+            busy_us: long(168),
+            rwnd_limited_us: long(176),
+            sndbuf_limited_us: long(184),
+            queue: if state == Self::LISTENS { queue() } else { None },
         }
     }
 }
@@ -174,6 +200,7 @@ mod tests {
         assert_eq!(info.received_bytes - before.received_bytes, 4);
         assert_eq!(info.acked_bytes - before.acked_bytes, 1000);
         assert!(info.rtt_us > 0, "{info:?}");
+        assert!(info.cwnd > 0 && info.snd_wnd > Some(0) && info.busy_us.is_some(), "{info:?}");
         let socket = client.as_fd();
         assert_eq!(family(socket).unwrap(), libc::AF_INET.cast_unsigned());
         assert_eq!(kind(socket).unwrap(), libc::SOCK_STREAM.cast_unsigned());
@@ -181,7 +208,12 @@ mod tests {
         let remote = remote_address(socket).unwrap();
         assert_eq!(remote[2..8], [&address.port().to_be_bytes()[..], &[127, 0, 0, 1]].concat());
         assert_eq!(local_address(server.as_fd()).unwrap(), remote);
-        assert_eq!(tcp_info(listener.as_fd()).unwrap().state, 10, "it listens");
+        let waits = TcpStream::connect(address).unwrap();
+        let listens = tcp_info(listener.as_fd()).unwrap();
+        assert_eq!(listens.state, TcpInfo::LISTENS);
+        assert!(matches!(listens.queue, Some((1, limit)) if limit > 1), "{listens:?}");
+        assert_eq!(info.queue, None);
+        drop(waits);
         let error = remote_address(listener.as_fd()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
     }
@@ -206,5 +238,6 @@ mod tests {
             (parsed.state, parsed.rtt_us, parsed.acked_bytes, parsed.segments),
             (1, 9, 0, 0)
         );
+        assert_eq!((parsed.snd_wnd, parsed.rcv_wnd, parsed.busy_us), (None, None, None));
     }
 }

@@ -58,10 +58,13 @@ pub(super) struct ConnectionRow {
     pub(super) time_ns: u64,
     pub(super) max_ns: u64,
     pub(super) tcp: TcpFigures,
+    pub(super) max_queued: u64,
+    pub(super) queue_limit: u64,
+    pub(super) dropped: u64,
 }
 
 impl Wire for ConnectionRow {
-    const SIZE: usize = 17 * 8;
+    const SIZE: usize = 28 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let (opened, before, closed) = (from.u64(), from.u64(), from.u64());
@@ -71,6 +74,11 @@ impl Wire for ConnectionRow {
         let (min_rtt_us, max_rtt_us) = (from.u64(), from.u64());
         let (segments, retransmits) = (from.u64(), from.u64());
         let (acked_bytes, received_bytes) = (from.u64(), from.u64());
+        let cwnd_segments = Some(from.u64());
+        let (min_cwnd_segments, max_cwnd_segments) = (from.u64(), from.u64());
+        let (snd_wnd_bytes, rcv_wnd_bytes) = (Some(from.u64()), Some(from.u64()));
+        let busy_ns = Some(from.u64());
+        let (rwnd_limited_ns, sndbuf_limited_ns) = (Some(from.u64()), Some(from.u64()));
         let tcp = TcpFigures {
             measured,
             rtts,
@@ -82,8 +90,28 @@ impl Wire for ConnectionRow {
             retransmits,
             acked_bytes,
             received_bytes,
+            cwnd_segments,
+            min_cwnd_segments,
+            max_cwnd_segments,
+            snd_wnd_bytes,
+            rcv_wnd_bytes,
+            busy_ns,
+            rwnd_limited_ns,
+            sndbuf_limited_ns,
         };
-        Self { opened, before, closed, unfinished, timed, time_ns, max_ns, tcp }
+        Self {
+            opened,
+            before,
+            closed,
+            unfinished,
+            timed,
+            time_ns,
+            max_ns,
+            tcp,
+            max_queued: from.u64(),
+            queue_limit: from.u64(),
+            dropped: from.u64(),
+        }
     }
 }
 
@@ -113,14 +141,21 @@ pub(super) struct Track {
 const TRACK_OPEN: u32 = 1;
 
 impl Wire for Track {
-    const SIZE: usize = ConnectionKey::SIZE + 6 * 8 + 4 * 4 + 6 * 8;
+    const SIZE: usize = ConnectionKey::SIZE + 6 * 8 + 4 * 4 + 8 + 4 * 4 + 9 * 8 + 4 * 4;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let key = ConnectionKey::read(from);
         let _first_met: [u64; 6] = std::array::from_fn(|_| from.u64());
+        let (_busy_then, _dropped) = (from.bytes(16), from.u64());
         let (state, _error, counted, _pad) = (from.u32(), from.u32(), from.u32(), from.u32());
         let (rtt_us, rttvar_us) = (from.u64(), from.u64());
         let is_known = rtt_us > 0;
+        let (segments, retransmits) = (from.u64(), from.u64());
+        let (acked_bytes, received_bytes) = (from.u64(), from.u64());
+        let busy_ns = Some(from.u64());
+        let (rwnd_limited_ns, sndbuf_limited_ns) = (Some(from.u64()), Some(from.u64()));
+        let cwnd_segments = u64::from(from.u32());
+        let (snd_wnd, rcv_wnd, _pad) = (from.u32(), from.u32(), from.u32());
         let figures = TcpFigures {
             measured: 1,
             rtts: u64::from(is_known),
@@ -128,10 +163,18 @@ impl Wire for Track {
             rttvar_us: if is_known { rttvar_us } else { 0 },
             min_rtt_us: rtt_us,
             max_rtt_us: rtt_us,
-            segments: from.u64(),
-            retransmits: from.u64(),
-            acked_bytes: from.u64(),
-            received_bytes: from.u64(),
+            segments,
+            retransmits,
+            acked_bytes,
+            received_bytes,
+            cwnd_segments: Some(cwnd_segments),
+            min_cwnd_segments: cwnd_segments,
+            max_cwnd_segments: cwnd_segments,
+            snd_wnd_bytes: Some(snd_wnd.into()),
+            rcv_wnd_bytes: Some(rcv_wnd.into()),
+            busy_ns,
+            rwnd_limited_ns,
+            sndbuf_limited_ns,
         };
         Self { key, open: (state == TRACK_OPEN && counted != 0).then_some(figures) }
     }

@@ -11,6 +11,8 @@
  * first call that moves bytes through it until the kernel destroys it. A connect that does not wait
  * has its outcome later, in an interrupt: whichever of the call's return and the outcome comes last
  * counts it. So a connect is counted once, and only where its call is.
+ *
+ * A TCP listener is tracked from its first counted accept, for the requests that it drops.
  */
 
 #ifdef DETAILS
@@ -23,7 +25,10 @@ ROWS(tracked, u64, struct track); /* by struct sock */
 ROWS(connections, struct connection_key, struct connection_row);
 ROWS(connection_errors, struct connection_error_key, u64);
 
-/* When a connection was made that has not been accepted yet. Those of others go first. */
+/*
+ * When a connection was made that has not been accepted yet, or a listener began. Those of others
+ * go first.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -153,46 +158,69 @@ __noinline int count_failed(const struct connection_key *of, u32 error)
 	return 0;
 }
 
-/* TCP's figures; counts are since it was first met. The kernel has eight times the round-trip time,
- * and four times its deviation.
+/*
+ * How long a connection has been busy sending, and of that limited by the receiver's window and by
+ * its send buffer: as TCP_INFO has it, with the state that lasts.
  */
-static __always_inline u64 rtt_us(struct tcp_sock *tcp)
-{
-	return BPF_CORE_READ(tcp, srtt_us) >> 3;
-}
-
-static __always_inline u64 rttvar_us(struct tcp_sock *tcp)
-{
-	return BPF_CORE_READ(tcp, mdev_us) >> 2;
-}
-
-static __always_inline u64 segments(struct tcp_sock *tcp, const struct track *track)
-{
-	return (u32)(BPF_CORE_READ(tcp, data_segs_out) - track->segments);
-}
-
-static __always_inline u64 retransmits(struct tcp_sock *tcp, const struct track *track)
-{
-	return (u32)(BPF_CORE_READ(tcp, total_retrans) - track->retransmits);
-}
-
-static __always_inline u64 acked_bytes(struct tcp_sock *tcp, const struct track *track)
-{
-	return BPF_CORE_READ(tcp, bytes_acked) - track->acked_bytes;
-}
-
-static __always_inline u64 received_bytes(struct tcp_sock *tcp, const struct track *track)
-{
-	return BPF_CORE_READ(tcp, bytes_received) - track->received_bytes;
-}
-
-/* Adds TCP's figures. */
-__noinline int measure(const struct track *track, u64 at, u32 closes)
+__noinline int read_busy_times(struct busy_times *times, u64 at)
 {
 	struct tcp_sock *tcp = (void *)at;
+	u32 stats[4] = {}, state, lasts;
+
+	if (!times)
+		return 0;
+	bpf_core_read(stats, sizeof(tcp->chrono_stat), &tcp->chrono_stat);
+	lasts = (u32)bpf_jiffies64() - BPF_CORE_READ(tcp, chrono_start);
+	/* Of no state: the last one. */
+	state = BPF_CORE_READ_BITFIELD_PROBED(tcp, chrono_type) - 1;
+	stats[state & 3] += lasts;
+	times->busy = stats[0] + stats[1] + stats[2];
+	times->rwnd_limited = stats[1];
+	times->sndbuf_limited = stats[2];
+	return 0;
+}
+
+static __always_inline u64 ticks_since(u32 first, u32 now)
+{
+	/* Those that were read while the state changed may be fewer. */
+	return (s32)(now - first) > 0 ? (u64)(now - first) * knobs.tick_ns : 0;
+}
+
+/*
+ * Notes TCP's figures; counts are since it was first met. The kernel has eight times the round-trip
+ * time, and four times its deviation.
+ */
+__noinline int note_figures(struct track *track, u64 at)
+{
+	struct tcp_sock *tcp = (void *)at;
+	struct live_connection *now;
+	struct busy_times times = {};
+
+	if (!track)
+		return 0;
+	now = &track->now;
+	now->rtt_us = BPF_CORE_READ(tcp, srtt_us) >> 3;
+	now->rttvar_us = BPF_CORE_READ(tcp, mdev_us) >> 2;
+	now->segments = (u32)(BPF_CORE_READ(tcp, data_segs_out) - track->segments);
+	now->retransmits = (u32)(BPF_CORE_READ(tcp, total_retrans) - track->retransmits);
+	now->acked_bytes = BPF_CORE_READ(tcp, bytes_acked) - track->acked_bytes;
+	now->received_bytes = BPF_CORE_READ(tcp, bytes_received) - track->received_bytes;
+	now->cwnd_segments = BPF_CORE_READ(tcp, snd_cwnd);
+	now->snd_wnd_bytes = BPF_CORE_READ(tcp, snd_wnd);
+	now->rcv_wnd_bytes = BPF_CORE_READ(tcp, rcv_wnd);
+	read_busy_times(&times, at);
+	now->busy_ns = ticks_since(track->busy.busy, times.busy);
+	now->rwnd_limited_ns = ticks_since(track->busy.rwnd_limited, times.rwnd_limited);
+	now->sndbuf_limited_ns = ticks_since(track->busy.sndbuf_limited, times.sndbuf_limited);
+	return 0;
+}
+
+/* Adds figures that were noted. */
+__noinline int add_figures(const struct track *track, u32 closes)
+{
+	const struct live_connection *now;
 	struct connection_row *row;
 	struct connection_key key;
-	u64 rtt;
 
 	if (!track)
 		return 0;
@@ -200,21 +228,63 @@ __noinline int measure(const struct track *track, u64 at, u32 closes)
 	row = connection_row(&key);
 	if (!row)
 		return 0;
+	now = &track->now;
 	ADD(row->closed, closes);
 	ADD(row->measured, 1);
-	rtt = rtt_us(tcp);
-	if (rtt) {
+	if (now->rtt_us) {
 		ADD(row->rtts, 1);
-		ADD(row->rtt_us, rtt);
-		ADD(row->rttvar_us, rttvar_us(tcp));
-		lower_to(&row->min_rtt_us, rtt);
-		raise_to(&row->max_rtt_us, rtt);
+		ADD(row->rtt_us, now->rtt_us);
+		ADD(row->rttvar_us, now->rttvar_us);
+		lower_to(&row->min_rtt_us, now->rtt_us);
+		raise_to(&row->max_rtt_us, now->rtt_us);
 	}
-	ADD(row->segments, segments(tcp, track));
-	ADD(row->retransmits, retransmits(tcp, track));
-	ADD(row->acked_bytes, acked_bytes(tcp, track));
-	ADD(row->received_bytes, received_bytes(tcp, track));
+	ADD(row->segments, now->segments);
+	ADD(row->retransmits, now->retransmits);
+	ADD(row->acked_bytes, now->acked_bytes);
+	ADD(row->received_bytes, now->received_bytes);
+	ADD(row->cwnd_segments, now->cwnd_segments);
+	lower_to(&row->min_cwnd_segments, now->cwnd_segments);
+	raise_to(&row->max_cwnd_segments, now->cwnd_segments);
+	ADD(row->snd_wnd_bytes, now->snd_wnd_bytes);
+	ADD(row->rcv_wnd_bytes, now->rcv_wnd_bytes);
+	ADD(row->busy_ns, now->busy_ns);
+	ADD(row->rwnd_limited_ns, now->rwnd_limited_ns);
+	ADD(row->sndbuf_limited_ns, now->sndbuf_limited_ns);
 	return 0;
+}
+
+/* Adds TCP's figures. */
+static __always_inline void measure(struct track *track, u64 at, u32 closes)
+{
+	note_figures(track, at);
+	add_figures(track, closes);
+}
+
+/* What a listener has dropped since it was last looked at. */
+__noinline u32 newly_dropped(struct track *listener, u64 sk)
+{
+	u64 dropped, known;
+
+	if (!listener)
+		return 0;
+	dropped = (u32)BPF_CORE_READ((struct sock *)sk, sk_drops.counter);
+	known = listener->dropped;
+	/* Where another CPU has counted in between, the next look has the rest. */
+	if (dropped <= known ||
+	    __sync_val_compare_and_swap(&listener->dropped, known, dropped) != known)
+		return 0;
+	return dropped - known;
+}
+
+/* Adds it to the row of the listener. */
+static __always_inline void count_dropped(struct track *listener, u64 sk)
+{
+	struct connection_row *row;
+	u32 dropped = newly_dropped(listener, sk);
+
+	row = dropped ? connection_row(&listener->key) : NULL;
+	if (row)
+		ADD(row->dropped, dropped);
 }
 
 static __always_inline bool is_tcp(const struct socket_name *name)
@@ -268,6 +338,7 @@ __noinline int meet_tcp(struct socket_name *name, u64 sk, u32 image)
 	track->retransmits = BPF_CORE_READ(tcp, total_retrans);
 	track->acked_bytes = BPF_CORE_READ(tcp, bytes_acked);
 	track->received_bytes = BPF_CORE_READ(tcp, bytes_received);
+	read_busy_times(&track->busy, sk);
 	if (bpf_map_update_elem(&tracked, &sk, track, BPF_ANY)) {
 		lose_connection();
 		return 0;
@@ -352,6 +423,12 @@ static __always_inline void note_established(u64 sk, u64 now)
 		count_opened(&track->key, track->took_ns);
 }
 
+/* What it drops from now on is of this watch. */
+static __always_inline void note_listener(u64 sk, u64 now)
+{
+	bpf_map_update_elem(&handshakes, &sk, &now, BPF_ANY);
+}
+
 static __always_inline void note_closed(u64 sk)
 {
 	struct track *track = bpf_map_lookup_elem(&tracked, &sk);
@@ -367,6 +444,8 @@ static __always_inline void note_closed(u64 sk)
 		track->state = TRACK_CLOSED;
 		if (track->counted)
 			measure(track, sk, 1);
+	} else if (track->state == TRACK_LISTENS) {
+		count_dropped(track, sk);
 	}
 }
 
@@ -381,6 +460,8 @@ int BPF_PROG(inet_sock_set_state, const struct sock *sock, int before, int after
 		begin_connect(sk);
 	else if (after == TCP_ESTABLISHED)
 		note_established(sk, bpf_ktime_get_ns());
+	else if (after == TCP_LISTEN)
+		note_listener(sk, bpf_ktime_get_ns());
 	else if (after == TCP_CLOSE)
 		note_closed(sk);
 	return 0;
@@ -395,6 +476,8 @@ static __always_inline void end_track(struct track *track, u64 sk)
 		measure(track, sk, 0);
 	else if (track->state == TRACK_PENDING)
 		count_failed(&track->key, 0);
+	else if (track->state == TRACK_LISTENS)
+		count_dropped(track, sk);
 }
 
 SEC("tp_btf/tcp_destroy_sock")
@@ -431,16 +514,8 @@ int measure_open(struct bpf_iter__task *ctx)
 
 static long note_each(struct bpf_map *map, const u64 *sk, struct track *track, void *unused)
 {
-	struct tcp_sock *tcp = (void *)*sk;
-
-	if (!track->counted || track->state != TRACK_OPEN)
-		return 0;
-	track->now.rtt_us = rtt_us(tcp);
-	track->now.rttvar_us = rttvar_us(tcp);
-	track->now.segments = segments(tcp, track);
-	track->now.retransmits = retransmits(tcp, track);
-	track->now.acked_bytes = acked_bytes(tcp, track);
-	track->now.received_bytes = received_bytes(tcp, track);
+	if (track->counted && track->state == TRACK_OPEN)
+		note_figures(track, *sk);
 	return 0;
 }
 

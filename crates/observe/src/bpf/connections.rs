@@ -38,6 +38,7 @@ pub(super) fn visit(
     mut visit: impl FnMut(ConnectionKey, Connection) -> RowAction,
 ) {
     session.visit("connections", |key: ConnectionKey, row: ConnectionRow| {
+        let has_listener = row.max_queued > 0 || row.queue_limit > 0 || row.dropped > 0;
         let counts = Connection {
             opened: row.opened,
             before: row.before,
@@ -47,6 +48,9 @@ pub(super) fn visit(
             max_ns: row.max_ns,
             timed: row.timed,
             tcp: (row.tcp.measured > 0).then_some(row.tcp),
+            max_queued: row.max_queued,
+            queue_limit: row.queue_limit,
+            dropped: has_listener.then_some(row.dropped),
             ..Connection::default()
         };
         visit(key, counts)

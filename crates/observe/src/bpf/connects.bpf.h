@@ -31,13 +31,13 @@ static __always_inline bool makes_connection(u16 call)
 
 /* One of them that returns. */
 struct making {
-	u64 file; /* the address of the socket's; 0: it is behind the descriptor */
+	u64 file; /* the address of the socket's, when it is counted */
 	u64 address;
 	u64 length; /* of the address */
 	u64 wall_ns;
 	u64 now_ns;
 	s64 ret;
-	u32 fd;
+	u32 fd; /* when it is the subject of a condition */
 	u32 image;
 };
 
@@ -117,9 +117,7 @@ static __always_inline u64 named_socket(struct scratch *s, u32 fd)
 /* The same of what is made; a connection that was accepted has a descriptor. */
 static __always_inline u64 socket_of(struct scratch *s, const struct making *of, bool accepted)
 {
-	if (of->file && !accepted)
-		return name_socket(s, (struct file *)of->file);
-	return named_socket(s, accepted ? of->ret : of->fd);
+	return accepted ? named_socket(s, of->ret) : name_socket(s, (struct file *)of->file);
 }
 
 /* The connect goes on, or there is nothing to connect any more. */
@@ -196,6 +194,68 @@ __noinline int count_connect(const struct making *of)
 	return 0;
 }
 
+/* The TCP listener that an accept was from; 0: none. */
+static __always_inline u64 listener_of(const struct making *of)
+{
+	struct file *file = (struct file *)of->file;
+	struct inode *inode;
+	struct sock *sk;
+
+	inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+	if (!inode || BPF_CORE_READ(inode, i_sb, s_magic) != SOCKFS_MAGIC)
+		return 0;
+	sk = sock_of(inode);
+	if (!sk || BPF_CORE_READ(sk, __sk_common.skc_state) != TCP_LISTEN ||
+	    BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
+		return 0;
+	return (u64)sk;
+}
+
+/* What a listener drops is counted in the row that the scratch has, unless another accept follows.
+ */
+static __always_inline void track_listener(struct scratch *s, u64 sk)
+{
+	if (!bpf_map_lookup_elem(&handshakes, &sk))
+		s->track.dropped = (u32)BPF_CORE_READ((struct sock *)sk, sk_drops.counter);
+	s->track.state = TRACK_LISTENS;
+	s->track.counted = 1;
+	bpf_map_update_elem(&tracked, &sk, &s->track, BPF_NOEXIST);
+	s->track.state = TRACK_PENDING;
+	s->track.counted = 0;
+	s->track.dropped = 0;
+}
+
+/*
+ * What is in the queue of a TCP listener when an accept returns: for the row in the scratch, which
+ * has counted the accept. `taken`: the connections that it returned.
+ */
+__noinline int note_queue(const struct making *of, u32 taken)
+{
+	struct connection_row *row;
+	struct track *listener;
+	struct scratch *s;
+	u64 sk;
+
+	if (!of)
+		return 0;
+	sk = listener_of(of);
+	s = scratch();
+	if (!sk || !s)
+		return 0;
+	row = bpf_map_lookup_elem(&connections, &s->track.key);
+	/* What is dropped is left for the next accept, too. */
+	if (!row)
+		return 0;
+	raise_to(&row->max_queued, (u64)BPF_CORE_READ((struct sock *)sk, sk_ack_backlog) + taken);
+	row->queue_limit = BPF_CORE_READ((struct sock *)sk, sk_max_ack_backlog);
+	listener = bpf_map_lookup_elem(&tracked, &sk);
+	if (!listener)
+		track_listener(s, sk);
+	else if (listener->state == TRACK_LISTENS)
+		ADD(row->dropped, newly_dropped(listener, sk));
+	return 0;
+}
+
 __noinline int count_accept(const struct making *of)
 {
 	struct socket_name *name;
@@ -215,6 +275,7 @@ __noinline int count_accept(const struct making *of)
 	lay_key(&s->track.key, name, ROLE_ACCEPT, of->image);
 	if (of->ret < 0) {
 		count_failed(&s->track.key, -of->ret);
+		note_queue(of, 0);
 		return 0;
 	}
 	if (!is_tcp(name)) {
@@ -226,6 +287,7 @@ __noinline int count_accept(const struct making *of)
 		took_ns = of->now_ns - *made_ns;
 	bpf_map_delete_elem(&handshakes, &sk);
 	count_opened(&s->track.key, took_ns);
+	note_queue(of, 1);
 	s->track.state = TRACK_OPEN;
 	s->track.counted = 1;
 	if (name->state == TCP_CLOSE)
@@ -243,7 +305,7 @@ static __always_inline void count_connections(struct thread *t, struct pt_regs *
 
 	if (!makes_connection(t->call) || !wants(t, t->call) || !t->image)
 		return;
-	of.fd = argument(regs, t->call, 0);
+	of.file = file_number(bpf_get_current_task_btf(), argument(regs, t->call, 0));
 	of.address = wide_argument(regs, t->call, 1);
 	of.length = (u32)wide_argument(regs, t->call, 2);
 	of.wall_ns = now - t->last_ns;

@@ -24,6 +24,7 @@
 #define TCP_FIN_WAIT2	5
 #define TCP_CLOSE	7
 #define TCP_CLOSE_WAIT	8
+#define TCP_LISTEN	10
 
 /* Flags of a receive. */
 #define MSG_PEEK     0x2

@@ -51,9 +51,9 @@ struct knobs {
 	__u32 cpus;		  /* that may ever be there */
 	__u8 descriptors[2][512]; /* the argument that is one, + 1; or NOT_KEPT */
 	__u32 by_peer;
-	__u32 has_rings; /* what io_uring does is watched */
-	__u32 lets_pass; /* any of the next */
-	__u32 pad;
+	__u32 has_rings;    /* what io_uring does is watched */
+	__u32 lets_pass;    /* any of the next */
+	__u32 tick_ns;	    /* of the kernel's jiffies */
 	__u64 passed[2][8]; /* calls that are not wanted, and let pass at their entry */
 };
 
@@ -415,6 +415,20 @@ struct connection_row {
 	__u64 retransmits;
 	__u64 acked_bytes;
 	__u64 received_bytes;
+	/* Windows at the end: sums. */
+	__u64 cwnd_segments;
+	__u64 min_cwnd_segments; /* 0: none */
+	__u64 max_cwnd_segments;
+	__u64 snd_wnd_bytes;
+	__u64 rcv_wnd_bytes;
+	/* Since it was first met, as the counts. */
+	__u64 busy_ns;
+	__u64 rwnd_limited_ns;
+	__u64 sndbuf_limited_ns;
+	/* Of listeners, when accepts returned. */
+	__u64 max_queued;
+	__u64 queue_limit;
+	__u64 dropped;
 };
 
 struct connection_error_key {

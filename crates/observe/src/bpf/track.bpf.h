@@ -6,6 +6,7 @@ enum track_state {
 	TRACK_OPEN,
 	TRACK_FAILED,
 	TRACK_CLOSED,
+	TRACK_LISTENS, /* no connection, but what they are accepted from */
 };
 
 /* TCP's figures of a connection that is open. */
@@ -16,6 +17,21 @@ struct live_connection {
 	u64 retransmits;
 	u64 acked_bytes;
 	u64 received_bytes;
+	u64 busy_ns;
+	u64 rwnd_limited_ns;
+	u64 sndbuf_limited_ns;
+	u32 cwnd_segments;
+	u32 snd_wnd_bytes;
+	u32 rcv_wnd_bytes;
+	u32 pad;
+};
+
+/* How long TCP was busy sending, and of that limited, in jiffies. */
+struct busy_times {
+	u32 busy;
+	u32 rwnd_limited;
+	u32 sndbuf_limited;
+	u32 pad;
 };
 
 struct track {
@@ -27,9 +43,11 @@ struct track {
 	u64 retransmits;
 	u64 acked_bytes;
 	u64 received_bytes;
+	struct busy_times busy;
+	u64 dropped; /* by a listener: what has been counted of it */
 	u32 state;
 	u32 error;
 	u32 counted; /* its call is */
 	u32 pad;
-	struct live_connection now; /* when user space last looked */
+	struct live_connection now; /* when it, or user space, last looked */
 };

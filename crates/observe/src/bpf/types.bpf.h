@@ -138,6 +138,10 @@ struct in6_addr {
 	} in6_u;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -153,6 +157,9 @@ struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
 	int sk_err;
+	u32 sk_ack_backlog;
+	u32 sk_max_ack_backlog;
+	atomic_t sk_drops;
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
 };
@@ -164,6 +171,12 @@ struct tcp_sock {
 	u32 data_segs_out;
 	u64 bytes_acked;
 	u64 bytes_received;
+	u32 snd_cwnd;
+	u32 snd_wnd;
+	u32 rcv_wnd;
+	u32 chrono_start;
+	u32 chrono_stat[3];
+	u8 chrono_type : 2;
 };
 
 struct socket {

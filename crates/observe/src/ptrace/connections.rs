@@ -133,6 +133,16 @@ impl Connections {
         }
     }
 
+    /// Notes how many connections a TCP listener had when an accept of it returned, and the limit.
+    pub(super) fn note_queue(&mut self, of: Use, name: &SocketName, (queued, limit): (u64, u64)) {
+        if of.counted
+            && let Some(row) = self.row(of.image, name)
+        {
+            row.max_queued = row.max_queued.max(queued);
+            row.queue_limit = row.queue_limit.max(limit);
+        }
+    }
+
     /// Tracks a TCP socket whose connect was entered then and has returned.
     pub(super) fn add_connecting(
         &mut self,
@@ -407,6 +417,10 @@ impl Track {
         let (first, last) = (self.first, self.last?);
         let rtt_us = u64::from(last.rtt_us);
         let is_known = rtt_us > 0;
+        let since = |time_us: fn(&TcpInfo) -> Option<u64>| {
+            let us = time_us(&last)?.saturating_sub(time_us(&first).unwrap_or(0));
+            Some(us.saturating_mul(1000))
+        };
         Some(TcpFigures {
             measured: 1,
             rtts: u64::from(is_known),
@@ -418,6 +432,14 @@ impl Track {
             retransmits: last.retransmits.wrapping_sub(first.retransmits).into(),
             acked_bytes: last.acked_bytes.wrapping_sub(first.acked_bytes),
             received_bytes: last.received_bytes.wrapping_sub(first.received_bytes),
+            cwnd_segments: Some(last.cwnd.into()),
+            min_cwnd_segments: last.cwnd.into(),
+            max_cwnd_segments: last.cwnd.into(),
+            snd_wnd_bytes: last.snd_wnd.map(u64::from),
+            rcv_wnd_bytes: last.rcv_wnd.map(u64::from),
+            busy_ns: since(|info| info.busy_us),
+            rwnd_limited_ns: since(|info| info.rwnd_limited_us),
+            sndbuf_limited_ns: since(|info| info.sndbuf_limited_us),
         })
     }
 }

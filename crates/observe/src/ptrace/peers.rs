@@ -187,7 +187,8 @@ impl Session {
             Err(error) if is_interruption(error) => return None,
             Err(_) => of.descriptor.fd,
         };
-        let descriptor = Descriptor { fd, ..of.descriptor };
+        let listener = of.descriptor;
+        let descriptor = Descriptor { fd, ..listener };
         let of = Use { descriptor, ..of };
         let inode = procfs::socket_of(descriptor.thread, fd)?;
         let copy = self.sockets.copy(descriptor, inode)?;
@@ -197,15 +198,28 @@ impl Session {
         let connections = self.connections.as_mut()?;
         if let Err(error) = value {
             connections.add_failed(of, &name, error);
-            return Some(());
+        } else {
+            // When it was made is not seen.
+            connections.add_opened(of, &name, None);
         }
-        // When it was made is not seen.
-        connections.add_opened(of, &name, None);
-        if name.is_tcp() {
+        if name.is_tcp()
+            && let Some((queued, limit)) = self.queue(listener)
+        {
+            let queued = u64::from(queued) + u64::from(value.is_ok());
+            let connections = self.connections.as_mut()?;
+            connections.note_queue(of, &name, (queued, limit.into()));
+        }
+        if name.is_tcp() && value.is_ok() {
             self.make_room();
             self.connections.as_mut()?.add_accepted(of, inode, name);
         }
         Some(())
+    }
+
+    /// How many connections wait at a listener, and their limit.
+    fn queue(&self, listener: Descriptor) -> Option<(u32, u32)> {
+        let inode = procfs::socket_of(listener.thread, listener.fd)?;
+        self.sockets.copy(listener, inode)?.tcp_info()?.queue
     }
 
     /// A program has asked for the error of a socket.

@@ -1,6 +1,5 @@
 //! Arbitrary sockets and connections.
 
-use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
@@ -17,18 +16,17 @@ pub(super) fn socket() -> impl Strategy<Value = Socket> {
 }
 
 fn figures() -> impl Strategy<Value = TcpFigures> {
-    // In vectors: arrays do not fit on the stack of a test.
-    vec(number(), 10).prop_map(|n| TcpFigures {
-        measured: n[0],
-        rtts: n[1],
-        rtt_us: n[2],
-        rttvar_us: n[3],
-        min_rtt_us: n[4],
-        max_rtt_us: n[5],
-        segments: n[6],
-        retransmits: n[7],
-        acked_bytes: n[8],
-        received_bytes: n[9],
+    (statistics(), any::<[bool; 2]>()).prop_map(|(row, [has_windows, has_times])| {
+        let row: TcpFigures = row;
+        TcpFigures {
+            cwnd_segments: row.cwnd_segments.filter(|_| has_windows),
+            snd_wnd_bytes: row.snd_wnd_bytes.filter(|_| has_windows),
+            rcv_wnd_bytes: row.rcv_wnd_bytes.filter(|_| has_windows),
+            busy_ns: row.busy_ns.filter(|_| has_times),
+            rwnd_limited_ns: row.rwnd_limited_ns.filter(|_| has_times),
+            sndbuf_limited_ns: row.sndbuf_limited_ns.filter(|_| has_times),
+            ..row
+        }
     })
 }
 

@@ -24,6 +24,8 @@ pub enum Joins {
     Gauge,
     /// The larger one stays. What an interval has, its table decides.
     Most,
+    /// The smaller one stays, but for 0: that is not known. What an interval has, its table decides.
+    Least,
 }
 
 /// What is counted.
@@ -69,6 +71,11 @@ pub const fn gauge(unit: Unit) -> Shape {
 /// The shape of a maximum.
 pub const fn most(unit: Unit) -> Shape {
     Shape { joins: Joins::Most, unit, column: None, compared: false, mean: None }
+}
+
+/// The shape of a minimum, which is 0 where it is not known.
+pub const fn least(unit: Unit) -> Shape {
+    Shape { joins: Joins::Least, unit, column: None, compared: false }
 }
 
 impl Shape {

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Call, Connection, Exchange, FileUse, Group, LedgerRow, PathUse, Process, RingOperation, Thread,
-    arbitrary,
+    Call, Connection, Exchange, FileUse, Group, LedgerRow, PathUse, Process, RingOperation,
+    TcpFigures, Thread, arbitrary,
 };
 
 /// Rows of the guide.
@@ -28,6 +28,7 @@ fn the_guide_to_records_has_every_statistic() {
         rows::<FileUse>("files"),
         rows::<RingOperation>("ring_operations"),
         rows::<Connection>("connections"),
+        rows::<TcpFigures>("connections.tcp"),
         rows::<Exchange>("requests"),
         rows::<PathUse>("paths"),
         rows::<Group>("by"),
@@ -58,6 +59,7 @@ fn every_field_that_is_no_key_is_a_statistic() {
     is_declared::<FileUse>(&["pid", "exec", "kind", "path"]);
     is_declared::<PathUse>(&["pid", "exec", "syscall"]);
     is_declared::<Connection>(&["pid", "exec", "protocol"]);
+    is_declared::<TcpFigures>(&[]);
     is_declared::<Exchange>(&["pid", "exec", "protocol"]);
     is_declared::<RingOperation>(&["pid", "exec", "op"]);
     is_declared::<Thread>(&["pid", "exec", "tid", "name", "longest_ns"]);
@@ -78,7 +80,7 @@ fn adds_up<R: Statistics + Default + Clone>(a: &R, b: &R) {
             Joins::Sum if one.name.starts_with("error") => continue,
             Joins::Sum => of(&sum).map(|sum| sum - of(a).unwrap_or(0)),
             Joins::Gauge => of(&sum),
-            Joins::Most => continue,
+            Joins::Most | Joins::Least => continue,
         };
         assert_eq!(of(&row), expected, "{}", one.name);
     }
@@ -91,6 +93,9 @@ proptest! {
         a.files.iter().zip(&b.files).for_each(|(a, b)| adds_up(a, b));
         a.paths.iter().zip(&b.paths).for_each(|(a, b)| adds_up(a, b));
         a.connections.iter().zip(&b.connections).for_each(|(a, b)| adds_up(a, b));
+        for (a, b) in a.connections.iter().zip(&b.connections) {
+            a.tcp.iter().zip(&b.tcp).for_each(|(a, b)| adds_up(a, b));
+        }
         a.requests.iter().zip(&b.requests).for_each(|(a, b)| adds_up(a, b));
         a.ring_operations.iter().zip(&b.ring_operations).for_each(|(a, b)| adds_up(a, b));
         a.threads.iter().zip(&b.threads).for_each(|(a, b)| adds_up(a, b));

@@ -36,6 +36,10 @@ impl Value for u64 {
         *self = match joins {
             Joins::Sum | Joins::Gauge => self.saturating_add(*other),
             Joins::Most => (*self).max(*other),
+            Joins::Least => match (*self, *other) {
+                (0, known) | (known, 0) => known,
+                (one, other) => one.min(other),
+            },
         };
     }
 
@@ -43,7 +47,7 @@ impl Value for u64 {
         match joins {
             Joins::Sum => *row = more(*self, seen),
             Joins::Gauge => *row = *self,
-            Joins::Most => {}
+            Joins::Most | Joins::Least => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use iotomy_record::{Connection, FileUse, Role, Socket, Trace, statistic};
 
 use super::images::Names;
+use super::peers::queue;
 use super::{USUAL_ROWS, rows};
 use crate::columns::{Columns, Extent};
 use crate::numbers::{counted, fixed};
@@ -103,7 +104,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     let extent = Extent { rows: rows(record, USUAL_ROWS), name: NAME };
     table(page, &workers, extent).print(page, "");
     for of_one in workers.chunk_by(|a, b| a.listener == b.listener).take(extent.rows) {
-        if let Some(line) = balance(page, of_one) {
+        for line in balance(page, of_one).into_iter().chain(waited(page, of_one)) {
             page.line(&[(Ink::Dim, &format!("  {line}"))]);
         }
     }
@@ -130,6 +131,15 @@ fn balance(page: &Page<'_>, workers: &[Worker]) -> Option<String> {
     })
 }
 
+/// What was in the queue of a listener when its processes accepted, and what it dropped.
+fn waited(page: &Page<'_>, workers: &[Worker]) -> Option<String> {
+    let mut made = Connection::default();
+    workers.iter().for_each(|one| made.merge(&one.made));
+    let queue = queue(&made).join(", ");
+    let name = &workers.first()?.listener;
+    (!queue.is_empty()).then(|| format!("{}: {queue}", page.name(name, NAME)))
+}
+
 /// All of them, for a page.
 pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Option<Sheet> {
     let workers = workers(page, record);
@@ -151,6 +161,9 @@ fn table(page: &Page<'_>, workers: &[Worker], extent: Extent) -> Sheet {
         })
         .number(share, |one| {
             Cell::from_option(one.share, |share| Cell::real(share, fixed(share, 1)))
+        })
+        .number(Field::number("max_queued", "queue", "").worth(5), |one| {
+            Cell::count(one.made.max_queued).if_any()
         })
         .declared(0, |one: &Worker| Some(&one.traffic))
         .number(vain, |one| {

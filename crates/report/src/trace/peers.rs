@@ -6,19 +6,23 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
-use iotomy_record::{Connection, FileKind, FileUse, Role, SortKey, Trace, statistic};
+use iotomy_record::{Connection, FileKind, FileUse, Role, SortKey, TcpFigures, Trace, statistic};
 
 use super::images::Names;
 use super::{USUAL_ROWS, rows};
 use crate::columns::{self, Columns, Extent};
-use crate::numbers::{counted, figure, thousands};
+use crate::numbers::{counted, duration, figure, share, thousands};
 use crate::page::{Ink, Page};
 use crate::peers::PeerNames;
 use crate::sheet::{Cell, Field, Sheet};
 
 /// Columns a peer may take on the widest line.
 const PEER: usize = 80;
+
+/// Of a peer that is none of TCP's.
+static NO_FIGURES: LazyLock<TcpFigures> = LazyLock::new(TcpFigures::default);
 
 /// How many peers with errors are shown beside the usual rows.
 const FAILED_ROWS: usize = 5;
@@ -37,12 +41,46 @@ fn failures(page: &Page<'_>, made: &Connection) -> Vec<String> {
     failures
 }
 
-/// These, and segments that were sent again.
+/// What limited TCP in the time in which it had something to send, if that was a percent of it or more.
+fn limits(made: &Connection) -> Option<String> {
+    let tcp = made.tcp.as_ref()?;
+    let busy_ns = tcp.busy_ns.filter(|busy_ns| *busy_ns > 0)?;
+    let limits = [
+        (tcp.rwnd_limited_ns, "by the receiver's window"),
+        (tcp.sndbuf_limited_ns, "by the send buffer"),
+    ];
+    let limits = limits.into_iter().filter_map(|(limited_ns, by)| {
+        let limited_ns = limited_ns?;
+        (limited_ns >= busy_ns / 100 && limited_ns > 0)
+            .then(|| format!("{} {by}", share(limited_ns.into(), busy_ns.into())))
+    });
+    let limits: Vec<String> = limits.collect();
+    let busy = duration(busy_ns as f64);
+    (!limits.is_empty()).then(|| format!("busy {busy}, limited {}", limits.join(" and ")))
+}
+
+/// The queue of a listener in which connections waited for others to be accepted, and what it dropped.
+pub(super) fn queue(made: &Connection) -> Vec<String> {
+    let mut queue = Vec::new();
+    if made.max_queued > 1 {
+        let (most, limit) = (made.max_queued, made.queue_limit);
+        let [most, limit] = [most, limit].map(|number| thousands(number.into()));
+        queue.push(format!("up to {most} in the queue (limit {limit})"));
+    }
+    if let Some(dropped) = made.dropped.filter(|dropped| *dropped > 0) {
+        queue.push(format!("{} dropped", thousands(dropped.into())));
+    }
+    queue
+}
+
+/// These, segments that were sent again, and what limited the connections.
 pub(crate) fn remarks(page: &Page<'_>, made: &Connection) -> String {
     let mut remarks = failures(page, made);
     if made.retransmits() > 0 {
         remarks.push(format!("{} retransmitted", thousands(made.retransmits().into())));
     }
+    remarks.extend(queue(made));
+    remarks.extend(limits(made));
     remarks.join(", ")
 }
 
@@ -95,6 +133,7 @@ fn by_peer<'r>(page: &Page<'_>, record: &'r Trace) -> Vec<Peer<'r>> {
     }
     columns::sort(&mut peers, key, |one| &one.traffic, |_| ());
     columns::sort(&mut peers, key, |one| &one.made, |_| ());
+    columns::sort(&mut peers, key, |one| tcp(one).unwrap_or(&NO_FIGURES), |_| ());
     peers
 }
 
@@ -147,10 +186,15 @@ fn print_table(page: &mut Page<'_>, record: &Trace, mut peers: Vec<Peer<'_>>, us
     }
 }
 
+fn tcp<'p>(peer: &'p Peer<'_>) -> Option<&'p TcpFigures> {
+    peer.made.tcp.as_ref()
+}
+
 fn table(page: &Page<'_>, record: &Trace, peers: &[Peer<'_>], extent: Extent) -> Sheet {
     let names = Names::from_record(record);
     let us = |key: &str, head: &str, worth: u8| Field::number(key, head, "µs").worth(worth);
     let known = |us: Option<f64>| Cell::from_option(us, |us| Cell::real(us, figure(us)));
+    let window = |bytes: Option<f64>| Cell::from_option(bytes, |bytes| Cell::size(bytes as u64));
     let connections = Field::number("connections", "conns", "").worth(8);
     // An address that is cut tells nothing: other columns are given up before.
     let peer = Field::text("peer", "peer").worth(11);
@@ -164,6 +208,16 @@ fn table(page: &Page<'_>, record: &Trace, peers: &[Peer<'_>], extent: Extent) ->
         .number(Field::number("retransmits", "retransmitted", ""), |one| {
             Cell::count(one.made.retransmits()).if_any()
         })
+        .number(Field::number("cwnd_segments", "cwnd", ""), |one| {
+            known(tcp(one).and_then(TcpFigures::mean_cwnd))
+        })
+        .number(Field::number("snd_wnd_bytes", "peer's window", ""), |one| {
+            window(tcp(one).and_then(TcpFigures::mean_snd_wnd))
+        })
+        .number(Field::number("rcv_wnd_bytes", "own window", ""), |one| {
+            window(tcp(one).and_then(TcpFigures::mean_rcv_wnd))
+        })
+        .declared(1, tcp)
         .declared(0, |one: &Peer<'_>| Some(&one.traffic))
         .text(Field::text("by", "by").worth(1), |one| users(page, &names, one));
     let columns = match extent.is_page() {

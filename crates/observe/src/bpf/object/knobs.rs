@@ -190,6 +190,12 @@ fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
+/// How long a jiffy of the kernel's lasts: that is the resolution of its coarse clocks.
+fn tick_ns() -> u32 {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    u32::try_from(tick.tv_nsec).unwrap_or(0)
+}
+
 impl Knobs {
     /// As `struct knobs` of `trace.h`.
     fn wire(&self) -> Vec<u8> {
@@ -211,7 +217,7 @@ impl Knobs {
         wire.extend(self.descriptors.iter().flatten());
         let has_rings = self.rings.is_some();
         wire.extend([self.by_peer, has_rings].map(|is| u32::from(is).to_ne_bytes()).concat());
-        wire.extend([u32::from(self.lets_pass()), 0].map(u32::to_ne_bytes).concat());
+        wire.extend([u32::from(self.lets_pass()), tick_ns()].map(u32::to_ne_bytes).concat());
         for word in self.passed.unwrap_or_default().into_iter().flatten() {
             wire.extend(word.to_ne_bytes());
         }

@@ -51,6 +51,7 @@ fn with_tcp(row: Connection, rtt_us: u64, retransmits: u64) -> Connection {
         retransmits,
         acked_bytes: 1000,
         received_bytes: 2000,
+        ..TcpFigures::default()
     };
     Connection { closed: Some(measured - 1), tcp: Some(tcp), ..row }
 }
@@ -135,6 +136,44 @@ fn workers() -> Trace {
 }
 
 golden!(listeners, rendered(&workers()));
+
+/// The same, whose replica reads slowly, and whose clients wait.
+fn limited() -> Trace {
+    let mut record = server();
+    let replica = record.connections[3].tcp.as_mut().unwrap();
+    let windows = TcpFigures {
+        cwnd_segments: Some(30),
+        min_cwnd_segments: 8,
+        max_cwnd_segments: 12,
+        snd_wnd_bytes: Some(3 * 4096),
+        rcv_wnd_bytes: Some(3 * 65_536),
+        busy_ns: Some(4_200_000_000),
+        rwnd_limited_ns: Some(3_906_000_000),
+        sndbuf_limited_ns: Some(41_000_000),
+        ..TcpFigures::default()
+    };
+    replica.merge(&windows);
+    let waited = &mut record.connections[2];
+    (waited.max_queued, waited.queue_limit, waited.dropped) = (129, 128, Some(1_040));
+    record
+}
+
+golden!(peers_that_are_limited, rendered(&limited()));
+golden!(peers_that_are_limited_as_csv, {
+    let record = as_record(limited());
+    let sources = [crate::Source { name: "run.json", record: &record, bytes: b"{}" }];
+    crate::csv(&sources, Some("peers")).unwrap()
+});
+
+#[test]
+fn a_listener_of_several_processes_has_the_most_that_any_found_in_its_queue() {
+    let mut record = workers();
+    for (row, queued) in record.connections.iter_mut().zip([3, 40, 0, 2]) {
+        (row.max_queued, row.queue_limit) = (queued, 511);
+    }
+    let text = rendered(&record);
+    assert!(text.contains("\n  tcp port 80: up to 40 in the queue (limit 511)\n"), "{text}");
+}
 
 #[test]
 fn a_listener_of_one_process_has_no_table() {
