@@ -75,7 +75,7 @@ pub const fn most(unit: Unit) -> Shape {
 
 /// The shape of a minimum, which is 0 where it is not known.
 pub const fn least(unit: Unit) -> Shape {
-    Shape { joins: Joins::Least, unit, column: None, compared: false }
+    Shape { joins: Joins::Least, unit, column: None, compared: false, mean: None }
 }
 
 impl Shape {
