@@ -39,8 +39,7 @@ __noinline int note_caller(struct caller *to, u64 address)
 		return 0;
 	to->at = address + found.to_file;
 	file = (void *)found.file;
-	note_place(&to->file, s, BPF_CORE_READ(file, f_path.dentry),
-		   BPF_CORE_READ(file, f_path.mnt));
+	note_place(&to->file, BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt));
 	return 0;
 }
 

@@ -49,20 +49,25 @@ __noinline u64 hash_of(const struct path_row *row)
 	return mix(hash, row->directory.inode);
 }
 
-/* A directory, or the file behind a descriptor: its key, and, where it is new, its name. */
-static __always_inline void note_place(struct file_key *to, struct scratch *s,
-				       struct dentry *dentry, struct vfsmount *vfs)
+/* A directory, or the file behind a descriptor: its key, and, where it is new, its name. Not
+ * static: the verifier looks at it once. */
+__noinline int note_place_at(struct file_key *to, u64 at, u64 mount)
 {
+	struct dentry *dentry = (void *)at;
+	struct vfsmount *vfs = (void *)mount;
+	struct scratch *s = scratch();
 	struct file_key key = {};
 	struct inode *inode;
 
+	if (!to || !s)
+		return 0;
 	inode = BPF_CORE_READ(dentry, d_inode);
 	key.dentry = name_number((u64)dentry);
 	key.inode = BPF_CORE_READ(inode, i_ino);
 	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
 	*to = key;
 	if (bpf_map_lookup_elem(&directories, &key))
-		return;
+		return 0;
 	s->file.name.magic = BPF_CORE_READ(inode, i_sb, s_magic);
 	s->file.name.mode = BPF_CORE_READ(inode, i_mode);
 	s->file.name.whole = 0;
@@ -74,6 +79,13 @@ static __always_inline void note_place(struct file_key *to, struct scratch *s,
 		walk_from(&s->file, dentry, vfs);
 	/* Where there is no room, the path begins with an ellipsis. */
 	bpf_map_update_elem(&directories, &key, &s->file.name, BPF_ANY);
+	return 0;
+}
+
+static __always_inline void note_place(struct file_key *to, const struct dentry *dentry,
+				       const struct vfsmount *vfs)
+{
+	note_place_at(to, (u64)dentry, (u64)vfs);
 }
 
 static __always_inline void note_directory(struct scratch *s, s32 fd)
@@ -82,13 +94,13 @@ static __always_inline void note_directory(struct scratch *s, s32 fd)
 	struct file *file;
 
 	if (fd == AT_FDCWD) {
-		note_place(&s->path.directory, s, BPF_CORE_READ(task, fs, pwd.dentry),
+		note_place(&s->path.directory, BPF_CORE_READ(task, fs, pwd.dentry),
 			   BPF_CORE_READ(task, fs, pwd.mnt));
 		return;
 	}
 	file = file_of(task, fd);
 	if (file)
-		note_place(&s->path.directory, s, BPF_CORE_READ(file, f_path.dentry),
+		note_place(&s->path.directory, BPF_CORE_READ(file, f_path.dentry),
 			   BPF_CORE_READ(file, f_path.mnt));
 }
 

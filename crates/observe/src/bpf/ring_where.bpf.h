@@ -290,8 +290,7 @@ __noinline int end_watch_by_ring(u64 req, u32 image, u32 op, s64 result)
 	call = &firing->call;
 	at = (void *)word_at(&((struct io_kiocb *)req)->file);
 	if (at) {
-		note_place(&file, s, BPF_CORE_READ(at, f_path.dentry),
-			   BPF_CORE_READ(at, f_path.mnt));
+		note_place(&file, BPF_CORE_READ(at, f_path.dentry), BPF_CORE_READ(at, f_path.mnt));
 		call->file = file;
 	}
 	call->wall_ns = of->facts.word[FACT_DURATION];

@@ -164,7 +164,7 @@ static __always_inline void note_object(struct slow_call *slow, struct scratch *
 	} else if (descriptor != -1U) {
 		file = file_of(task, descriptor);
 		if (file)
-			note_place(&slow->file, s, BPF_CORE_READ(file, f_path.dentry),
+			note_place(&slow->file, BPF_CORE_READ(file, f_path.dentry),
 				   BPF_CORE_READ(file, f_path.mnt));
 	}
 }
