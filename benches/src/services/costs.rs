@@ -77,7 +77,7 @@ fn cost(measured: &Measured, (service, watcher): (ServiceName, Watcher)) -> Cost
     cost
 }
 
-fn ratio_of_costs(cost: f64, floor: f64) -> f64 {
+pub(crate) fn ratio_of_costs(cost: f64, floor: f64) -> f64 {
     if floor > 0.0 { (cost / floor).min(LARGEST) } else { LARGEST }
 }
 

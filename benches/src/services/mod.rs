@@ -1,11 +1,11 @@
 //! `bench services`: what running servers pay for being watched, and for others being watched.
 //!
-//! A [`service`] of the [`registry`] is started once. In each block, every [`watcher`] is attached to it while it runs, its load generator
+//! A [`mod@service`] of the [`registry`] is started once. In each block, every [`watcher`] is attached to it while it runs, its load generator
 //! runs for about a second, and the watcher is detached; [`turns`] does that in random order. Ratios are of runs of the
 //! same block ([`costs`]); [`results`] judges, prints and stores them. [`storm`] watches as many calls as the machine
 //! makes and counts what is lost.
 
-mod costs;
+pub(crate) mod costs;
 mod cpu_time;
 mod registry;
 mod results;

@@ -196,12 +196,22 @@ impl Watcher {
             if trace.observer.lost_events > 0 {
                 return Err(format!("lost {} events", trace.observer.lost_events));
             }
+            let observer = &trace.observer;
+            let lost = [observer.lost_files, observer.lost_connections, observer.lost_exchanges];
+            if lost.iter().any(|lost| *lost > 0) {
+                return Err(format!("lost {lost:?} files, connections and requests"));
+            }
             if self == Self::Call {
-                let other = trace.calls.iter().find(|row| row.syscall != service.rare_call);
-                return match other {
+                let (rare, other): (Vec<_>, Vec<_>) =
+                    trace.calls.iter().partition(|row| row.syscall == service.rare_call);
+                return match other.first() {
                     Some(row) => Err(format!("counted {}", row.syscall)),
-                    None => Ok(trace.observer.calls_left_out.unwrap_or_default()),
+                    None if rare.is_empty() => Err(format!("counted no {}", service.rare_call)),
+                    None => Ok(observer.calls_left_out.unwrap_or_default()),
                 };
+            }
+            if self == Self::Requests && !trace.requests.iter().any(|row| row.requests > 0) {
+                return Err("timed no request".to_owned());
             }
             return Ok(trace
                 .calls

@@ -73,8 +73,9 @@ impl Peer {
         if !with_connections {
             return RowFacts { measures, ..RowFacts::default() };
         }
-        measures.extend(measures::compared(Some(&self.made), scale));
-        measures.extend(measures::compared(self.made.tcp.as_ref(), scale));
+        let made = measures::compared(Some(&self.made), scale).into_iter();
+        // Not every observer and record knows what listeners dropped.
+        measures.extend(made.filter(|measure| measure.name != "dropped"));
         measures.extend([
             count("retransmits", self.made.retransmits() as f64 * scale),
             per_call("connect_mean_ns", self.made.mean_ns()),

@@ -317,6 +317,84 @@ fn python() {
     web("Python", (&server, Waits::InReads), port);
 }
 
+/// Calls by two threads, so many each.
+const CALLS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *calls(void *times)
+{
+    for (long left = (long)times; left; left--)
+        syscall(SYS_getppid);
+    return NULL;
+}
+int main(int count, char **words)
+{
+    long times = atol(words[1]);
+    pthread_t other;
+    pthread_create(&other, NULL, calls, (void *)times);
+    calls((void *)times);
+    pthread_join(other, NULL);
+    return 0;
+}
+"#;
+
+/// What a process has in memory.
+fn resident_kib(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// As many calls as a service makes in a week of 1,650 calls a second, in thousands of intervals.
+#[test]
+#[ignore = "minutes: make test-services"]
+fn a_billion_calls_are_counted_in_memory_that_does_not_grow() {
+    const EACH: u64 = 500_000_000;
+    if !bpf() || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    fs::write(file("calls.c"), CALLS).unwrap();
+    let mut compiler = support::bare("cc", &["-O2", "-pthread"]);
+    let built = compiler.arg(file("calls.c")).arg("-o").arg(file("calls")).status();
+    assert!(built.unwrap().success());
+    let words = ["trace", "-q", "--observer", "bpf", "-i", "0.05", "--json"];
+    let mut watching = support::iotomy(&words);
+    watching.arg(file("intervals")).arg("--").arg(file("calls")).arg(EACH.to_string());
+    let mut watching = watching.spawn().unwrap();
+    let mut resident = Vec::new();
+    let status = loop {
+        if let Some(status) = watching.try_wait().unwrap() {
+            break status;
+        }
+        resident.extend(resident_kib(watching.id()));
+        thread::sleep(Duration::from_millis(200));
+    };
+    assert!(status.success());
+    let lines = fs::read_to_string(file("intervals")).unwrap();
+    let (mut calls, mut times, mut wall_ns, mut number) = (0, 0, 0, 0);
+    for line in lines.lines() {
+        let record: Trace = serde_json::from_str(line).unwrap();
+        lost_nothing(&record);
+        for call in record.calls.iter().filter(|call| call.syscall == "getppid") {
+            calls += call.calls;
+            times += call.wall_times.total();
+            wall_ns += call.wall_ns;
+        }
+        number += 1;
+    }
+    assert_eq!((calls, times), (2 * EACH, 2 * EACH));
+    assert!(wall_ns > 2 * EACH, "{wall_ns}");
+    // Once the first tenth is over, it has all it needs.
+    let begins = resident[resident.len() / 10];
+    let most = resident[resident.len() / 10..].iter().max().unwrap();
+    assert!(*most <= begins + 4096, "{begins} KiB, later {most} KiB");
+    println!("{calls} calls in {number} intervals: {begins} KiB, later {most} KiB at most");
+}
+
 /// The number behind a text that pgbench prints.
 fn pgbench_figure(text: &str, behind: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(behind));

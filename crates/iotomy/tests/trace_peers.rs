@@ -237,13 +237,16 @@ fn limits_of_a_stalled_sender(observer: &str) {
 /// Lets 5 connections wait before it accepts the first, and another listener's queue overflow. Prints what `ss` has of
 /// the first queue, and what the second listener has dropped.
 const QUEUES: &str = r#"
-import shutil, socket, struct, subprocess
+import shutil, socket, struct, subprocess, time
+def until(holds):
+    end = time.monotonic() + 20
+    while not holds(): assert time.monotonic() < end
 def listen(limit):
     a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen(limit)
     return a
 def fill(a, count):
     waits = [socket.create_connection(a.getsockname()) for n in range(count)]
-    while struct.unpack_from('I', a.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 24)[0] < count: pass
+    until(lambda: struct.unpack_from('I', a.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 24)[0] >= count)
     return waits
 a = listen(8); waits = fill(a, 5)
 print('first', a.getsockname()[1], flush=True)
@@ -254,7 +257,7 @@ accepted = [a.accept() for n in range(5)]
 b = listen(1); waits += fill(b, 2)
 dropped = lambda: struct.unpack_from('I', b.getsockopt(socket.SOL_SOCKET, 55, 36), 32)[0]
 late = socket.socket(); late.setblocking(False); late.connect_ex(b.getsockname())
-while not dropped(): pass
+until(dropped)
 late.close()
 print('second', b.getsockname()[1], flush=True)
 print('dropped', dropped(), flush=True)

@@ -6,45 +6,54 @@
 //! not moved that, and else it is not known.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-use iotomy_record::{Caller, Trace, WholeCall, lossless};
+use iotomy_record::{Caller, Trace, WholeCall, bytes_of, lossless};
 
 use crate::anatomy::user::{FrameKept, UserSymbols};
 
 /// Names the callers of the calls that a record has whole.
 pub fn name_callers(record: &mut Trace) {
-    let mut names = Names::default();
-    let ended_by = record.ended_by.as_mut().map(|end| &mut end.call);
-    record.slowest.iter_mut().chain(ended_by).for_each(|call| names.name(call));
+    CallerNames::default().name_all(record);
 }
 
-/// What was read so far.
+/// Names of functions, as far as files were read for them: several records may need the same.
 #[derive(Default)]
-struct Names {
+pub struct CallerNames {
     symbols: UserSymbols,
-    /// Of JIT compilers, by process.
-    jits: HashMap<u32, JitMap>,
+    /// Where a file of a process is to be had, by its path there and its inode.
+    places: HashMap<(String, u64), String>,
+    /// What a JIT compiler has told of, of the process that was asked for last.
+    jit: Option<(u32, JitMap)>,
 }
 
-impl Names {
+impl CallerNames {
+    /// Names the callers of the calls that a record has whole.
+    pub fn name_all(&mut self, record: &mut Trace) {
+        let ended_by = record.ended_by.as_mut().map(|end| &mut end.call);
+        record.slowest.iter_mut().chain(ended_by).for_each(|call| self.name(call));
+        // What a process is called may change until the next record.
+        self.jit = None;
+    }
+
     fn name(&mut self, call: &mut WholeCall) {
         let (pid, on_top) = (call.pid, call.on_top.take());
         let walked = std::mem::take(&mut call.callers).into_iter();
         let mut found: Vec<Caller> = walked.map_while(|one| self.named(pid, one)).collect();
         if let Some(first) = found.first() {
-            let frame = |names: &mut Self, of: &Caller| names.frame(pid, of);
-            let mut frame_of_linked = frame(self, first);
-            let caller = match frame_of_linked {
+            let mut frame = self.frame(pid, first);
+            let caller = match frame {
                 Some(FrameKept::Bare) => on_top.and_then(|one| self.named(pid, one)),
                 _ => None,
             };
             if let Some(caller) = &caller {
-                frame_of_linked = frame(self, caller);
+                frame = self.frame(pid, caller);
             }
-            let is_unknown = frame_of_linked.is_some_and(|frame| frame != FrameKept::Linked);
+            let is_unknown = frame.is_some_and(|frame| frame != FrameKept::Linked);
             let gap = is_unknown.then(Caller::default);
             found.splice(1..1, caller.into_iter().chain(gap));
         }
@@ -53,81 +62,93 @@ impl Names {
 
     /// `None` where there is no code.
     fn named(&mut self, pid: u32, caller: Caller) -> Option<Caller> {
-        let Some(file) = &caller.file else {
-            let jit = self.jits.entry(pid).or_insert_with(|| JitMap::of(pid));
-            let function = jit.function(caller.offset.checked_sub(1)?)?.to_owned();
-            return Some(Caller { function: Some(function), ..caller });
-        };
         // Behind the instruction that calls.
         let at = caller.offset.checked_sub(1)?;
-        let function = [&seen_by(pid, file), file]
-            .into_iter()
-            .find_map(|path| self.symbols.name(path, caller.inode, at));
+        let function = match &caller.file {
+            Some(file) => {
+                let path = self.place(pid, file, caller.inode);
+                self.symbols.name(&path, caller.inode, at)
+            }
+            None => Some(self.of_jit(pid, at)?),
+        };
         Some(Caller { function, ..caller })
     }
 
     fn frame(&mut self, pid: u32, of: &Caller) -> Option<FrameKept> {
         let (file, at) = (of.file.as_ref()?, of.offset.checked_sub(1)?);
-        [&seen_by(pid, file), file]
-            .into_iter()
-            .find_map(|path| self.symbols.frame(path, of.inode, at))
+        let path = self.place(pid, file, of.inode);
+        self.symbols.frame(&path, of.inode, at)
     }
-}
 
-/// A path of a process, which may be in a container of its own.
-fn seen_by(pid: u32, path: &str) -> String {
-    format!("/proc/{pid}/root{path}")
+    /// A file by its path here, or, where that is another one, by its path in the container of the process.
+    fn place(&mut self, pid: u32, path: &str, inode: u64) -> String {
+        let found = || {
+            let is_it = |path: &String| {
+                std::fs::metadata(OsStr::from_bytes(&bytes_of(path)))
+                    .is_ok_and(|file| file.ino() == inode)
+            };
+            let inside = format!("/proc/{pid}/root{path}");
+            [path.to_owned(), inside].into_iter().find(is_it).unwrap_or_else(|| path.to_owned())
+        };
+        self.places.entry((path.to_owned(), inode)).or_insert_with(found).clone()
+    }
+
+    fn of_jit(&mut self, pid: u32, address: u64) -> Option<String> {
+        if self.jit.as_ref().is_none_or(|(known, _)| *known != pid) {
+            self.jit = Some((pid, JitMap::of(pid)));
+        }
+        let (_, map) = self.jit.as_ref()?;
+        map.function(address)
+    }
 }
 
 /// The functions that a JIT compiler has told of: `perf-PID.map`, in lines of address, bytes and name.
 #[derive(Debug, Default)]
-struct JitMap {
-    /// By address; where the memory was used again, the later ones hold.
-    functions: Vec<(u64, u64, String)>,
-}
+struct JitMap(Vec<u8>);
 
-/// More of it is not read.
-const LONGEST_MAP: u64 = 64 << 20;
+/// A longer one names nothing.
+const LONGEST_MAP: u64 = 32 << 20;
 
 impl JitMap {
     fn of(pid: u32) -> Self {
         // By its number in its own namespace, where it has one.
         let status = iotomy_host::kernel_text(format!("/proc/{pid}/status")).unwrap_or_default();
-        let own = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        let own = own.and_then(|ids| ids.split_whitespace().last()?.parse().ok()).unwrap_or(pid);
-        let inside = || text(&format!("/proc/{pid}/root/tmp/perf-{own}.map"));
-        let text = inside().or_else(|| text(&format!("/tmp/perf-{pid}.map")));
-        Self::parse(&text.unwrap_or_default())
+        let field = |name| status.lines().find_map(|line: &str| line.strip_prefix(name));
+        let own = field("NSpid:").and_then(|ids| ids.split_whitespace().last()?.parse().ok());
+        let owner = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+        let inside = format!("/proc/{pid}/root/tmp/perf-{}.map", own.unwrap_or(pid));
+        let text = text(&inside, owner).or_else(|| text(&format!("/tmp/perf-{pid}.map"), owner));
+        Self(text.unwrap_or_default())
     }
 
-    fn parse(text: &[u8]) -> Self {
-        let hexadecimal = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
-        let function = |line: &[u8]| {
-            let line = lossless(line);
-            let mut words = line.splitn(3, ' ');
-            let (start, bytes) = (hexadecimal(words.next()?)?, hexadecimal(words.next()?)?);
-            Some((start, bytes, words.next()?.to_owned()))
+    /// Where memory was used again, the later ones hold.
+    fn function(&self, address: u64) -> Option<String> {
+        let hexadecimal = |word: &[u8]| {
+            let word = std::str::from_utf8(word).ok()?;
+            u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
         };
-        let mut functions: Vec<_> =
-            text.split(|byte| *byte == b'\n').filter_map(function).collect();
-        functions.sort_by_key(|(start, ..)| *start);
-        Self { functions }
-    }
-
-    fn function(&self, address: u64) -> Option<&str> {
-        let behind = self.functions.partition_point(|(start, ..)| *start <= address);
-        let (start, bytes, name) = self.functions.get(behind.checked_sub(1)?)?;
-        (address - start < *bytes).then_some(name)
+        let around = |line: &[u8]| {
+            let mut words = line.splitn(3, |byte| *byte == b' ');
+            let (start, bytes) = (hexadecimal(words.next()?)?, hexadecimal(words.next()?)?);
+            let name = words.next()?;
+            (address.checked_sub(start)? < bytes).then(|| lossless(name))
+        };
+        self.0.rsplit(|byte| *byte == b'\n').find_map(around)
     }
 }
 
-/// Of a file that the process has written; anything else that lies there is not read.
-fn text(path: &str) -> Option<Vec<u8>> {
+/// Of a file that the process has written, or root: nothing else that lies there is read.
+fn text(path: &str, owner: Option<u32>) -> Option<Vec<u8>> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+    let of_file = std::fs::symlink_metadata(path).ok()?;
+    let is_trusted = of_file.uid() == 0 || owner.is_none_or(|owner| of_file.uid() == owner);
+    (of_file.is_file() && is_trusted && of_file.len() <= LONGEST_MAP).then_some(())?;
     let mut file = File::options();
-    file.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    file.read(true).custom_flags(flags.bits().cast_signed());
     let file = file.open(path).ok()?;
+    // It may have become another one.
+    file.metadata().is_ok_and(|opened| opened.ino() == of_file.ino()).then_some(())?;
     let mut text = Vec::new();
-    file.metadata().ok()?.is_file().then_some(())?;
     file.take(LONGEST_MAP).read_to_end(&mut text).ok()?;
     Some(text)
 }
@@ -138,10 +159,12 @@ mod tests {
 
     #[test]
     fn a_function_of_a_jit_is_the_last_one_that_was_put_there() {
-        let map = JitMap::parse(
-            b"1000 20 first\nnonsense\n0x2000 10 a b\xff\n1000 20 second\n1020 8 third\n",
+        let map = JitMap(
+            b"1000 20 first\nnonsense\n0x2000 10 a b\xff\n1000 20 second\n1020 8 third\n".to_vec(),
         );
-        let name = |address| map.function(address);
+        let found = |address| map.function(address);
+        let names: Vec<_> = (0..0x3000).map(found).collect();
+        let name = |address: usize| names[address].as_deref();
         assert_eq!(name(0x1000), Some("second"));
         assert_eq!(name(0x101f), Some("second"));
         assert_eq!(name(0x1020), Some("third"));
@@ -164,7 +187,7 @@ mod tests {
             on_top: Some(at(Some("/nope/d"), 3)),
             ..WholeCall::default()
         };
-        Names::default().name(&mut call);
+        CallerNames::default().name(&mut call);
         // Of functions that cannot be looked into, it is not known that they keep no frame.
         assert_eq!(call.callers, walked[..2]);
         assert_eq!(call.on_top, None);

@@ -38,7 +38,7 @@ mod tracefs;
 mod viewer;
 
 pub use bpf::{FEATURES, Feature, SwitchWatch, Wakeups, d, probe_rings, refused_features, uses};
-pub use callers::name_callers;
+pub use callers::{CallerNames, name_callers};
 pub use compiled::nearest_call;
 pub use error::ObserveError;
 pub use filter::{AGGREGATIONS, Filter, VARIABLES};

@@ -79,11 +79,13 @@ pub static GROUPS: &[Group] = &[
 
 /// Calls that wait for work or for another thread: in a program with a loop of events or a pool of threads these take
 /// longest, and say least.
-const IDLE_WAITS: [&str; 17] = [
+const IDLE_WAITS: [&str; 21] = [
     "poll",
     "ppoll",
     "select",
     "pselect6",
+    "pselect6_time64",
+    "ppoll_time64",
     "_newselect",
     "epoll_wait",
     "epoll_pwait",
@@ -95,7 +97,9 @@ const IDLE_WAITS: [&str; 17] = [
     "futex_waitv",
     "io_getevents",
     "io_pgetevents",
+    "io_pgetevents_time64",
     "rt_sigtimedwait",
+    "rt_sigtimedwait_time64",
     "pause",
 ];
 

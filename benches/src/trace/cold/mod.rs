@@ -186,10 +186,13 @@ fn counted_by_iotomy(record: &Path) -> Result<u64> {
         trace.observer.lost_events,
         trace.observer.lost_files,
         trace.observer.lost_connections,
-        trace.observer.lost_requests,
+        trace.observer.lost_exchanges,
     ];
     if lost.iter().any(|lost| *lost > 0) {
         bail!("it lost {lost:?} events, files, connections and requests");
+    }
+    if trace.view.requests && !trace.requests.iter().any(|row| row.requests > 0) {
+        bail!("it timed no request");
     }
     Ok(trace.calls.iter().filter(|row| row.syscall == "write").map(|row| row.calls).sum())
 }

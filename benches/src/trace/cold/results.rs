@@ -3,6 +3,7 @@
 use super::subject::{DESCRIPTORS, THREADS, TIMED};
 use super::{BARE, Cold, ColdObserver, PEER};
 use crate::record::Case;
+use crate::services::costs::ratio_of_costs;
 use crate::stats::{Estimate, estimate, median, ratio};
 use crate::summary::raw::Raw;
 use crate::summary::{Row, on, samples, shown};
@@ -59,7 +60,7 @@ impl Cold {
             return Vec::new();
         };
         let [costs, others] = self.costs(one, peer);
-        costs.iter().zip(others).map(|(cost, other)| cost / other).collect()
+        costs.iter().zip(others).map(|(cost, other)| ratio_of_costs(*cost, other)).collect()
     }
 
     /// Returns every figure of the raw record.

@@ -227,7 +227,10 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     threads: bool,
 
-    /// Keep the N slowest calls whole: when, who, arguments, path, bytes, who woke them
+    /// Keep the N slowest calls whole: when, who, arguments, path, bytes, who woke them, callers
+    ///
+    /// Waits for work (epoll_wait, poll, select, futex and their kin) are left out, unless --call or
+    /// --where chooses calls. Callers are the functions of user space that a call was made in.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Request::MOST_SLOW)))]
     slowest: Option<u32>,
 

@@ -61,6 +61,9 @@ impl UserSymbols {
     }
 }
 
+/// A larger file is not looked into: it may say that its tables are as large as it is.
+const LARGEST: u64 = 2 << 30;
+
 /// The bytes of a function that are searched for its frame.
 const LONGEST_BEGINNING: usize = 4096;
 
@@ -113,7 +116,8 @@ fn open(path: &str, inode: u64) -> Option<File> {
     file.read(true).custom_flags(flags);
     let file = file.open(OsStr::from_bytes(&bytes_of(path))).ok()?;
     let metadata = file.metadata().ok()?;
-    (metadata.is_file() && metadata.ino() == inode).then_some(file)
+    let is_it = metadata.is_file() && metadata.ino() == inode && metadata.len() <= LARGEST;
+    is_it.then_some(file)
 }
 
 fn read(path: &str, inode: u64) -> Option<Functions> {

@@ -8,6 +8,8 @@
 
 #ifdef DETAILS
 
+#define VM_EXEC 0x4
+
 struct mapped {
 	u64 file;
 	u64 to_file; /* from an address to its place in the file */
@@ -17,6 +19,9 @@ static long note_mapped(struct task_struct *task, struct vm_area_struct *vma, vo
 {
 	struct mapped *found = to;
 
+	/* Where no code is mapped, nothing has called. */
+	if (!(vma->vm_flags & VM_EXEC))
+		return 0;
 	found->file = (u64)UNTRUSTED(struct vm_area_struct, vma)->vm_file;
 	found->to_file = (vma->vm_pgoff << 12) - vma->vm_start;
 	return 0;

@@ -97,7 +97,6 @@ __noinline int finish(struct channel *ch, u64 now)
 	add(&row->pipelined, ch->pipelined);
 	add(&row->moved, ch->moved);
 	add(&row->unseen, ch->unseen);
-	add(&row->wall_ns, wall_ns);
 	raise_to(&row->max_ns, wall_ns);
 	add(&row->unread_ns, ch->read_ns - began_ns);
 	add(&row->spent.on_cpu_ns, ch->spent.on_cpu_ns);
@@ -106,6 +105,8 @@ __noinline int finish(struct channel *ch, u64 now)
 	add(&row->spent.peer_ns, ch->spent.peer_ns);
 	add(&row->spent.lock_ns, ch->spent.lock_ns);
 	add(&row->spent.other_ns, ch->spent.other_ns);
+	/* Last: who reads the row meanwhile has no part of it too much. */
+	add(&row->wall_ns, wall_ns);
 	bucket = bucket_by_call(wall_ns);
 	if (bucket < TIMES)
 		__sync_fetch_and_add(&row->wall[bucket], 1);

@@ -426,6 +426,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether there are such tables.
+    pub(super) fn has_beside(&self) -> bool {
+        !self.beside.borrow().is_empty()
+    }
+
     /// As [`Session::visit`], of such a table; nothing where there is none.
     pub(super) fn visit_beside<Key: Wire, Row: Wire>(
         &self,

@@ -229,6 +229,7 @@ typedef struct {
 struct vm_area_struct {
 	unsigned long vm_start, vm_end;
 	unsigned long vm_pgoff;
+	unsigned long vm_flags;
 	struct file *vm_file;
 };
 

@@ -136,7 +136,7 @@ impl Connections {
     /// Notes how many connections a TCP listener had when an accept of it returned, and the limit.
     pub(super) fn note_queue(&mut self, of: Use, name: &SocketName, (queued, limit): (u64, u64)) {
         if of.counted
-            && let Some(row) = self.row(of.image, name)
+            && let Some(row) = self.book.row(of.image, name.in_role(name.role))
         {
             row.max_queued = row.max_queued.max(queued);
             row.queue_limit = row.queue_limit.max(limit);

@@ -112,11 +112,7 @@ pub(super) fn peers(page: &Page<'_>, record: &Diff, view: DiffView) -> Grid {
         cells.extend(pair(row, "write_bytes", size));
         let mut told = remarks(row);
         told.extend(error_remarks(page, row));
-        let counts = [
-            ("unfinished", "unfinished"),
-            ("retransmits", "retransmitted"),
-            ("dropped", "dropped by the listener"),
-        ];
+        let counts = [("unfinished", "unfinished"), ("retransmits", "retransmitted")];
         told.extend(counts.iter().filter_map(|(measure, what)| changed(row, measure, what)));
         (cells, told)
     })

@@ -389,9 +389,9 @@ impl Screen {
         recent.find(|one| one.id == id).or_else(|| self.past.get(&id))
     }
 
-    /// Its counts by the refresh before.
-    pub(super) fn earlier_image(&self, id: u32) -> Option<&ImageCounts> {
-        self.before.images.iter().find(|one| one.id == id).or_else(|| self.past.get(&id))
+    /// Its counts by the last refresh of those before that has them.
+    pub(super) fn past_image(&self, id: u32) -> Option<&ImageCounts> {
+        self.past.get(&id)
     }
 
     pub(super) fn opened(&self) -> Option<&Opened> {

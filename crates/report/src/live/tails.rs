@@ -12,8 +12,11 @@ pub(super) struct Tails<'s>(HashMap<(u32, &'s str), Times>);
 
 impl<'s> Tails<'s> {
     pub(super) fn from_screen(screen: &'s Screen) -> Self {
+        let before: HashMap<u32, &ImageCounts> =
+            screen.before.images.iter().map(|image| (image.id, image)).collect();
         let times = screen.now.images.iter().map(|image| {
-            let of_image = since(image, screen.earlier_image(image.id));
+            let earlier = before.get(&image.id).copied().or_else(|| screen.past_image(image.id));
+            let of_image = since(image, earlier);
             ((image.pid, image.program()), of_image)
         });
         Self(times.collect())

@@ -138,11 +138,12 @@ pub(crate) fn callers(page: &Page<'_>, call: &WholeCall) -> Option<String> {
             (Some(function), Some(own)) if file != Some(own) => {
                 format!("{function} ({})", page.name(own, 40))
             }
+            (Some(function), None) if file.is_some() => format!("{function} (JIT)"),
             (Some(function), _) => function,
             (None, Some(own)) => format!("{}+{:#x}", page.name(own, 40), caller.offset),
             (None, None) => "[caller unknown]".to_owned(),
         });
-        file = own.or(file);
+        file = own;
     }
     (!names.is_empty()).then(|| format!("in {}", names.join(" < ")))
 }

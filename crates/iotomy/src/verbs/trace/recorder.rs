@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, anyhow};
 use iotomy_host::rfc3339;
-use iotomy_observe::name_callers;
+use iotomy_observe::CallerNames;
 use iotomy_record::store::{AnotherFile, OutputFile, RecordRef};
 use iotomy_record::{Trace, lossless};
 use std::os::unix::ffi::OsStrExt;
@@ -58,6 +58,7 @@ struct Job {
 struct Writer {
     form: Form,
     outputs: Vec<Output>,
+    names: CallerNames,
 }
 
 struct Output {
@@ -72,7 +73,7 @@ impl Recorder {
     pub(super) fn new(form: Form, outputs: Vec<(&'static str, OutputFile)>) -> Self {
         let output = |(option, to)| Output { option, to, kept: VecDeque::new() };
         let outputs = outputs.into_iter().map(output).collect();
-        let idle = Some(Writer { form, outputs });
+        let idle = Some(Writer { form, outputs, names: CallerNames::default() });
         Self { idle, records: None, thread: None, failed: Ok(()) }
     }
 
@@ -148,7 +149,7 @@ impl Writer {
 
     /// The report first, as at the end.
     fn write(&mut self, Job { mut record, cause }: Job) -> Result<()> {
-        name_callers(&mut record);
+        self.names.name_all(&mut record);
         if !self.form.each {
             record.roll_up();
         }

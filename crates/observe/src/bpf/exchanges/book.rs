@@ -1,7 +1,7 @@
 //! Requests while the watch goes on: of images that ended, whose rows are taken out of the kernel's tables, and of all others
 //! as they stand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use iotomy_record::{Exchange, statistic};
 
@@ -28,44 +28,52 @@ impl RequestBook {
         Self { most, ..Self::default() }
     }
 
-    /// The rows in the kernel's tables, as they stand: of requests that are under way only whose they are.
+    /// The rows in the kernel's tables, as they stand: of connections that are open only whose they are.
     pub(in super::super) fn look(session: &Session) -> Self {
         let mut book = Self::with_room(usize::MAX);
-        session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
-            book.add(key, &row.exchange());
+        // First: one that ends in between has its row then.
+        session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
+            book.images.entry(channel.key.image).or_default();
             RowAction::Kept
         });
-        session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
-            if channel.is_under_way() {
-                book.images.entry(channel.key.image).or_default();
-            }
+        session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
+            book.add(key, &row.exchange());
             RowAction::Kept
         });
         book
     }
 
-    /// Takes the rows of images that ended out of the kernel's tables. A request that is under way stays there.
+    /// Takes the rows of images that ended out of the kernel's tables, and returns these images. `is_gone`: their process
+    /// has ended, too. What an open connection may still be added to stays: of TCP, the kernel tells when it ends; a UNIX
+    /// socket's end is that of its process, unless a call has closed it.
     pub(in super::super) fn take_ended(
         &mut self,
         session: &Session,
         has_ended: &dyn Fn(u32) -> bool,
-    ) {
+        is_gone: &dyn Fn(u32) -> bool,
+    ) -> HashSet<u32> {
+        let (mut open, mut taken) = (HashSet::new(), HashSet::new());
         session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
-            if !has_ended(channel.key.image) || channel.is_under_way() {
+            let image = channel.key.image;
+            if !channel.is_unix() || channel.is_under_way() || !is_gone(image) {
+                open.insert(image);
                 return RowAction::Kept;
             }
             if let Some(last) = channel.last(true) {
                 self.add(channel.key, &last);
+                taken.insert(image);
             }
             RowAction::Freed
         });
         session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
-            if !has_ended(key.image) {
+            if !has_ended(key.image) || open.contains(&key.image) {
                 return RowAction::Kept;
             }
+            taken.insert(key.image);
             self.add(key, &row.exchange());
             RowAction::Freed
         });
+        taken
     }
 
     /// What found no room in the kernel's tables, and in this one.
