@@ -115,29 +115,15 @@ impl Books {
         });
         let Self { rings, images, files, .. } = self;
         rings.take_ended(session, &|image| images.contains_key(&image), &mut add_to(files));
-        self.take_requests(session);
+        if session.has_beside() {
+            let Self { images, requests, changed, .. } = self;
+            changed.extend(requests.take_ended(session, &|image| images.contains_key(&image)));
+        }
         if session.has_details() {
             let Self { connections: of_peers, images, changed, .. } = self;
             changed
                 .extend(connections::take(of_peers, session, &|image| images.contains_key(&image)));
         }
-    }
-
-    /// The same of requests over connections.
-    fn take_requests(&mut self, session: &Session) {
-        if !session.has_beside() {
-            return;
-        }
-        let mut living = HashSet::new();
-        session.visit("images", |_: u32, image: Image| {
-            living.insert(image.pid);
-            RowAction::Kept
-        });
-        let Self { images, requests, .. } = self;
-        let is_gone =
-            |image: u32| images.get(&image).is_some_and(|image| !living.contains(&image.pid));
-        let taken = requests.take_ended(session, &|image| images.contains_key(&image), &is_gone);
-        self.changed.extend(taken);
     }
 
     /// Takes all there is, once nothing counts any more.

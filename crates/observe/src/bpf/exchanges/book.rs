@@ -43,27 +43,18 @@ impl RequestBook {
         book
     }
 
-    /// Takes the rows of images that ended out of the kernel's tables, and returns these images. `is_gone`: their process
-    /// has ended, too. What an open connection may still be added to stays: of TCP, the kernel tells when it ends; a UNIX
-    /// socket's end is that of its process, unless a call has closed it.
+    /// Takes the rows of images that ended out of the kernel's tables, and returns these images. What a connection may
+    /// still be added to stays until the kernel's side has seen its end: a UNIX socket's, once another has its struct.
     pub(in super::super) fn take_ended(
         &mut self,
         session: &Session,
         has_ended: &dyn Fn(u32) -> bool,
-        is_gone: &dyn Fn(u32) -> bool,
     ) -> HashSet<u32> {
         let (mut open, mut taken) = (HashSet::new(), HashSet::new());
+        // First: one that ends in between has added to its row by then.
         session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
-            let image = channel.key.image;
-            if !channel.is_unix() || channel.is_under_way() || !is_gone(image) {
-                open.insert(image);
-                return RowAction::Kept;
-            }
-            if let Some(last) = channel.last(true) {
-                self.add(channel.key, &last);
-                taken.insert(image);
-            }
-            RowAction::Freed
+            open.insert(channel.key.image);
+            RowAction::Kept
         });
         session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
             if !has_ended(key.image) || open.contains(&key.image) {

@@ -159,17 +159,6 @@ impl Wire for Channel {
 }
 
 impl Channel {
-    /// Whether it is of UNIX sockets.
-    pub(super) fn is_unix(&self) -> bool {
-        const AF_UNIX: u32 = 1;
-        self.key.name.family == AF_UNIX
-    }
-
-    /// Whether a request has no whole answer yet: another process than that of its image may give it.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.began_ns > 0 && (self.end_ns == 0 || self.writing)
-    }
-
     /// What its last exchange adds to the row: an answer that no request has followed is whole. `ended`: the process
     /// has, and with it the connection.
     pub(super) fn last(&self, ended: bool) -> Option<Exchange> {
