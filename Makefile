@@ -25,7 +25,7 @@ lint:
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror $(C_SOURCES)
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) run --quiet --locked --package iotomy-imports
+	$(CARGO) run --quiet --locked --package iotomy-layers
 	$(CARGO) deny --locked check --hide-inclusion-graph licenses bans sources
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
 
@@ -65,7 +65,7 @@ bench-summary:
 # The tables of docs/ that are made from declarations: movers, waiters, limits, experiments, findings.
 docs:
 	UPDATE=1 $(CARGO) test --locked --package iotomy-record --lib -- guide
-	UPDATE=1 $(CARGO) test --locked --package iotomy-judge --lib -- catalogue
+	UPDATE=1 $(CARGO) test --locked --package iotomy-findings --lib -- catalogue
 	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test suite -- docs::
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- guide
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use iotomy_copy::{Detail, Options, Placement};
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::io::Errno;
 
 use crate::support::{

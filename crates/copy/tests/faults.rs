@@ -7,7 +7,7 @@ use std::fs;
 use iotomy_copy::{Account, Options, Placement};
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_movers::{Job, Sparse};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::io::Errno;
 
 use crate::file_systems;

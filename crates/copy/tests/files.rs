@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 
 use iotomy_copy::{Options, Placement};
 use iotomy_movers::{Job, Reflink, Sparse};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use crate::support::{Folder, any, append, atomic, content, joined, part};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use iotomy_copy::{Options, Placement};
 use iotomy_movers::{Job, MOVERS, Reflink};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use crate::file_systems;
 use crate::support::{

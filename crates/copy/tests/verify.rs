@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 use iotomy_copy::{CopyError, Options, Placement};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::fs::{Timespec, Timestamps, XattrFlags, futimens, getxattr, setxattr};
 
 use crate::support::{Folder, any, append, by, content, joined, mount, part, preserved, verified};

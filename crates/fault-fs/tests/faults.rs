@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
-use iotomy_needs::{Need, skip};
 use iotomy_sys::crew::Crew;
+use iotomy_test_requirements::{Need, skip};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, Mode, OFlags, SeekFrom, copy_file_range, fallocate, linkat, seek,
 };
@@ -173,6 +173,6 @@ fn a_killed_process_leaves_no_server_and_no_mount() {
     drop(user);
     assert!(!Path::new(&path).exists());
     // The kernel ends the server as soon as it has ended the process.
-    iotomy_needs::wait::until("the server has ended", || file.metadata().is_err());
+    iotomy_test_requirements::wait::until("the server has ended", || file.metadata().is_err());
     assert_eq!(errno(file.metadata()), Some(Errno::NOTCONN));
 }

@@ -181,7 +181,10 @@ fn stories_are_of_calls_that_count() {
     let words = ["perl", "-e", script, file.to_str().unwrap()];
     let (record, output) = dissected("bytes == 100", &["--story=5"], &words);
     let Some(stories) = &record.stories else {
-        return iotomy_needs::skip(iotomy_needs::Need::Bpf, &format!("no stories: {output:?}"));
+        return iotomy_test_requirements::skip(
+            iotomy_test_requirements::Need::Bpf,
+            &format!("no stories: {output:?}"),
+        );
     };
     let results: Vec<i64> = stories.calls.iter().map(|call| call.returned).collect();
     assert_eq!(results, [100; 4], "{stories:#?}");

@@ -122,10 +122,10 @@ fn the_guide_has_every_mover_and_every_option() {
         cells.map(str::to_owned).to_vec()
     });
     let header = ["mover", "what it does", "passes on by"];
-    iotomy_needs::guide::check(
+    iotomy_test_requirements::guide::check(
         "docs/copy.md",
         "movers",
-        &iotomy_needs::guide::table(&header, rows),
+        &iotomy_test_requirements::guide::table(&header, rows),
     );
     let help = support::text(&support::iotomy(&["copy", "-h"]).output().unwrap().stdout[..]);
     let options = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);

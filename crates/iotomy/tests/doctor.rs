@@ -1,6 +1,6 @@
 //! `iotomy doctor` as a user runs it.
 
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use iotomy_needs::Need;
+use iotomy_test_requirements::Need;
 use std::fs::File;
 use std::io::Write;
 

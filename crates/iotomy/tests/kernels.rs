@@ -6,10 +6,10 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
-use iotomy_needs::guide;
 use iotomy_observe::FEATURES;
 use iotomy_record::store::load_trace;
 use iotomy_record::{MissingFeature, Trace};
+use iotomy_test_requirements::guide;
 use support::sessions::{Session, tools};
 use support::{IOTOMY, Need, bare, bpf, iotomy, root, skip};
 

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use iotomy_lab::{EXPERIMENTS, Takes};
 use iotomy_movers::{MOVERS, Mover};
-use iotomy_needs::guide;
 use iotomy_record::{AxisValue, store};
+use iotomy_test_requirements::guide;
 use support::labs::{ENOUGH, SMALL, User};
 use support::{Need, iotomy, skip};
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use iotomy_needs::guide;
+use iotomy_test_requirements::guide;
 use support::{Need, skip, state, until};
 use tempfile::TempDir;
 

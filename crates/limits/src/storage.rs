@@ -206,8 +206,8 @@ mod tests {
         for limit in LIMITS {
             match (limit.measure)(&context) {
                 Ok(figure) => assert!(figure.value > 0.0, "{}: {figure:?}", limit.name),
-                Err(Skip(reason)) => iotomy_needs::skip(
-                    iotomy_needs::Need::Machine,
+                Err(Skip(reason)) => iotomy_test_requirements::skip(
+                    iotomy_test_requirements::Need::Machine,
                     &format!("{}: {reason}", limit.name),
                 ),
             }

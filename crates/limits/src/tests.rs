@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::HashSet;
 
 use iotomy_host::folder::Folder;
-use iotomy_needs::{Need, skip};
 use iotomy_record::{Limit, Limits, Volume};
+use iotomy_test_requirements::{Need, skip};
 
 use super::*;
 

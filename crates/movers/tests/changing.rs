@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Side, Sparse, chooser};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::io::Errno;
 
 use support::ends::{self, From, TargetKind};

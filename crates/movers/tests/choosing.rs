@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use iotomy_movers::{BLOCK_SIZE, End, Job, MOVERS, Reflink, Sparse, chooser};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use support::ends::{self, From, TargetKind};
 use support::{content, difference, folders, job, name, position};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use proptest::prelude::*;
 
 use support::ends::{self, From, TargetKind};

@@ -6,7 +6,7 @@ use crate::support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use support::carry_report::CarryReport;
 use support::folders::{self, Folder};

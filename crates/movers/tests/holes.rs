@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iotomy_movers::chooser::{self, Report};
 use iotomy_movers::{End, Holes, Job, MOVERS, Mover, Sparse};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use proptest::prelude::*;
 
 use support::ends::{self, From, TargetKind};

@@ -27,8 +27,8 @@ fn blocks_are_no_larger_than_what_there_is_to_copy() {
         assert_eq!(chooser::has_memory(&plan, &from, &to, &job), Ok(()), "{}", name(mover));
         let report = chooser::run(&plan, &from, &to, &job).unwrap();
         if report.mover.is_none() {
-            iotomy_needs::skip(
-                iotomy_needs::Need::Machine,
+            iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Machine,
                 &format!("{}: {:?}", name(mover), report.refused),
             );
             continue;

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use iotomy_movers::{End, Job, Mover, Outcome, Sparse, chooser};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use support::folders::{self, Folder};
 use support::layouts::{self, Data, Hole};

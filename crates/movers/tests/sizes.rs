@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Sparse, chooser};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::io::Errno;
 
 use support::{content, difference, folders, job, moves, name, position};

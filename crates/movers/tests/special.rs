@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, chooser};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use support::ends::{self, From, TargetKind};
 use support::{content, difference, folders, job, moves, name, position};

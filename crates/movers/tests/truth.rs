@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use iotomy_movers::{MOVERS, Probe};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 use support::folders::{self, Folder};
 use support::{carry, content, moves, name};

@@ -198,7 +198,7 @@ mod tests {
             .unwrap();
         // The shell has made both once their ends of the pipe are theirs: they appear without end.
         let of_shell = || descendants(shell.id());
-        iotomy_needs::wait::until("there are two cats", || {
+        iotomy_test_requirements::wait::until("there are two cats", || {
             of_shell().iter().filter(|one| one.exec == "cat").count() == 2
         });
         let mine = descendants(std::process::id());

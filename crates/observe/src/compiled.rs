@@ -1,6 +1,6 @@
 //! A condition with its instructions, and what it makes of a call.
 
-use iotomy_d::{
+use iotomy_dtrace::{
     Aggregation, Condition, Instruction, Outcome, Problem, Scope, StringTest, compile_beside,
     nearest,
 };

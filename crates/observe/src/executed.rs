@@ -218,7 +218,7 @@ mod tests {
         let opened = |path: &Path| open(path, OFlags::PATH, Mode::empty()).unwrap();
         if !process.is_own(&facts(opened(folder.path()).as_fd()).unwrap()) {
             let reason = "temporary files are on a file system that others answer for";
-            return iotomy_needs::skip(iotomy_needs::Need::Machine, reason);
+            return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Machine, reason);
         }
         let number = |file: OwnedFd| facts(file.as_fd()).unwrap().stx_ino;
         let found = |name: &str, mut links: u32| process.by_hand(&of(name), &mut links).map(number);

@@ -8,7 +8,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use iotomy_d::{Aggregation, Instruction, Kind, Outcome, Problem, StringTest, Variable};
+use iotomy_dtrace::{Aggregation, Instruction, Kind, Outcome, Problem, StringTest, Variable};
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_record::{EndedBy, WholeCall};
 use iotomy_sys::syscalls::{self, Abi};

@@ -43,7 +43,7 @@ pub use compiled::nearest_call;
 pub use error::ObserveError;
 pub use filter::{AGGREGATIONS, Filter, VARIABLES};
 pub use interrupts::{is_interrupted, take_interrupt};
-pub use iotomy_d::{Glob, GlobError, Problem, nearest};
+pub use iotomy_dtrace::{Glob, GlobError, Problem, nearest};
 pub use observer::{Declaration, Observer, Probe};
 pub use registry::{OBSERVERS, observer};
 pub use request::{Request, Target};

@@ -398,7 +398,7 @@ mod tests {
                 let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
                 stat.rsplit_once(") ").unwrap().1.starts_with('Z')
             };
-            iotomy_needs::wait::until("it has ended", ended);
+            iotomy_test_requirements::wait::until("it has ended", ended);
         }
 
         fn wakers(&self) -> Vec<BorrowedFd<'_>> {

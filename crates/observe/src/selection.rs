@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_d::Glob;
+use iotomy_dtrace::Glob;
 use iotomy_host::{Cgroup, kernel_text};
 use iotomy_record::Running;
 
@@ -146,13 +146,12 @@ mod tests {
             only,
             ..Selection::default()
         };
-        let cat =
-            iotomy_needs::wait::until_some("there is a cat", || {
-                match &*attach::descendants(shell.id()) {
-                    [one] if one.exec == "cat" => Some(one.pid),
-                    _ => None,
-                }
-            });
+        let cat = iotomy_test_requirements::wait::until_some("there is a cat", || {
+            match &*attach::descendants(shell.id()) {
+                [one] if one.exec == "cat" => Some(one.pid),
+                _ => None,
+            }
+        });
         assert!(of("ca?", false).running().contains(&cat));
         assert!(!of("ca?", false).running().contains(&shell.id()));
         assert!(of("sh", false).running().is_superset(&BTreeSet::from([cat, shell.id()])));

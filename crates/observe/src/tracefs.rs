@@ -86,7 +86,10 @@ mod tests {
             Ok(tracefs) => tracefs,
             Err(refusal) => {
                 let reason = format!("{}: {}", refusal.call, refusal.source);
-                return iotomy_needs::skip(iotomy_needs::Need::Bpf, &reason);
+                return iotomy_test_requirements::skip(
+                    iotomy_test_requirements::Need::Bpf,
+                    &reason,
+                );
             }
         };
         assert!(tracefs.place().is_none());

@@ -1,6 +1,6 @@
 //! Programs in the kernel leave what the reference evaluator leaves.
 //!
-//! The corpus is that of `crates/d`: each program over its scripted firings, which user space makes
+//! The corpus is that of `crates/dtrace`: each program over its scripted firings, which user space makes
 //! by running a program of the kernel's.
 
 use std::collections::BTreeMap;
@@ -8,18 +8,18 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iotomy_d::form::Form;
-use iotomy_d::script::{Run, probes, run, run_on};
-use iotomy_d::{Macros, Probe, Scope, compile_program};
-use iotomy_needs::{Need, skip};
+use iotomy_dtrace::form::Form;
+use iotomy_dtrace::script::{Run, probes, run, run_on};
+use iotomy_dtrace::{Macros, Probe, Scope, compile_program};
 use iotomy_observe::d::{Console, Finished, Kernel, LoadError, Watch};
 use iotomy_record::Exit;
 use iotomy_sys::launch::Command;
+use iotomy_test_requirements::{Need, skip};
 
 const SCOPE: Scope<'_> = Scope { variables: &[], constants: &[], aggregations: &[] };
 
 fn corpus() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../d/tests/programs");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dtrace/tests/programs");
     let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
     let mut all: Vec<PathBuf> = files
@@ -370,7 +370,7 @@ fn variables_of_ended_threads_leave_their_room_to_others() {
 
 #[test]
 fn the_total_of_the_article_s_script_is_the_sum_of_its_calls() {
-    let path = "../d/tests/programs/article/syscalls.d";
+    let path = "../dtrace/tests/programs/article/syscalls.d";
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let Some((text, finished)) = over_commands(&source, COMMANDS) else { return };
     let mut sums: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
@@ -389,7 +389,7 @@ fn the_total_of_the_article_s_script_is_the_sum_of_its_calls() {
 
 #[test]
 fn the_article_s_times_are_those_on_a_cpu() {
-    let path = "../d/tests/programs/article/times.d";
+    let path = "../dtrace/tests/programs/article/times.d";
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let Some((text, finished)) = over_commands(&source, COMMANDS) else { return };
     // A name of Solaris's is one of Linux's here.

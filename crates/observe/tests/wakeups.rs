@@ -20,7 +20,7 @@ fn a_child_that_is_woken_23_times_is_counted_23_times() {
         assert_eq!(line, wanted);
     };
     let is_asleep = |pid: u32| {
-        iotomy_needs::wait::until("it is asleep", || {
+        iotomy_test_requirements::wait::until("it is asleep", || {
             let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
             status.rsplit(')').next().unwrap().trim_start().starts_with('S')
         });
@@ -28,7 +28,7 @@ fn a_child_that_is_woken_23_times_is_counted_23_times() {
     answer("hello\n");
     is_asleep(child.id());
     match Wakeups::of_children() {
-        Err(reason) => iotomy_needs::skip(iotomy_needs::Need::Bpf, &reason),
+        Err(reason) => iotomy_test_requirements::skip(iotomy_test_requirements::Need::Bpf, &reason),
         Ok(wakeups) => {
             assert!(wakeups.children() >= 1);
             let mut counted = || {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 /// The directory in which cargo put the libraries, beside this program.
 fn libraries() -> PathBuf {

@@ -288,7 +288,7 @@ fn each_of_many_threads_events_is_returned_once() {
         for round in 0..200 {
             put(&queue, trigger(round % 8));
             // The next one of the same number would be the same event.
-            iotomy_needs::wait::until("it has been taken", || {
+            iotomy_test_requirements::wait::until("it has been taken", || {
                 count.load(std::sync::atomic::Ordering::SeqCst) > round
             });
         }

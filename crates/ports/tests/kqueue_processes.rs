@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use iotomy_needs::{Need, skip};
 use iotomy_ports::{Closes, Errno, Kevent, Kqueue, filter, flag, note};
+use iotomy_test_requirements::{Need, skip};
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 

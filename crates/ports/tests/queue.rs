@@ -28,7 +28,7 @@ fn until_asleep(thread: Pid) {
     let path = format!("/proc/self/task/{}/syscall", thread.as_raw_nonzero());
     // epoll_wait and epoll_pwait2.
     let is_asleep = |call: &str| call.starts_with("232 ") || call.starts_with("441 ");
-    iotomy_needs::wait::until("the thread is asleep", || {
+    iotomy_test_requirements::wait::until("the thread is asleep", || {
         is_asleep(&std::fs::read_to_string(&path).unwrap_or_default())
     });
 }

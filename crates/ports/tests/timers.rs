@@ -18,7 +18,7 @@ fn once(milliseconds: u64) -> TimerSetting {
 
 /// Waits until an expiration is in the queue. The kernel may be later with it than with the end of a sleep.
 fn until_expired(port: &Port) {
-    iotomy_needs::wait::until("the timer has expired", || port.queued() > 0);
+    iotomy_test_requirements::wait::until("the timer has expired", || port.queued() > 0);
 }
 
 #[test]

@@ -60,9 +60,10 @@ mod tests {
     fn a_fault_costs_something() {
         match super::of_a_fault() {
             Some(ns) => assert!(ns > 1.0, "{ns}"),
-            None => {
-                iotomy_needs::skip(iotomy_needs::Need::Machine, "there are fewer faults than pages")
-            }
+            None => iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Machine,
+                "there are fewer faults than pages",
+            ),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The findings with their advice, the gravest first.
 //!
-//! Computed by `trace` in `crates/judge/src/lib.rs` and `race` in `crates/judge/src/lib.rs`.
+//! Computed by `trace` in `crates/findings/src/lib.rs` and `race` in `crates/findings/src/lib.rs`.
 
 use iotomy_record::{Finding, Verdict};
 

@@ -94,7 +94,10 @@ mod tests {
     use super::*;
 
     fn skip(error: &io::Error) {
-        iotomy_needs::skip(iotomy_needs::Need::IoUring, &format!("no ring: {error}"));
+        iotomy_test_requirements::skip(
+            iotomy_test_requirements::Need::IoUring,
+            &format!("no ring: {error}"),
+        );
     }
 
     #[test]

@@ -146,8 +146,8 @@ mod tests {
         let device = match LoopDevice::attach(file.as_fd(), false) {
             Ok(device) => device,
             Err((call, error)) => {
-                return iotomy_needs::skip(
-                    iotomy_needs::Need::Devices,
+                return iotomy_test_requirements::skip(
+                    iotomy_test_requirements::Need::Devices,
                     &format!("{call}: {error}"),
                 );
             }
@@ -162,7 +162,7 @@ mod tests {
         assert!(mine().is_some());
         drop(device);
         // A process that examines all devices (udev) may be its last user for a moment.
-        iotomy_needs::wait::until("the device is free", || mine().is_none());
+        iotomy_test_requirements::wait::until("the device is free", || mine().is_none());
     }
 
     fn tempfile() -> File {

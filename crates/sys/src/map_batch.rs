@@ -330,7 +330,7 @@ mod tests {
         for entries in [0, 7, 256, 5_003] {
             let Some(map) = map_of(entries) else {
                 let reason = "this process may not make a BPF map";
-                return iotomy_needs::skip(iotomy_needs::Need::Bpf, reason);
+                return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Bpf, reason);
             };
             let seen = keys_of(&map, |key| key % 3 == 0);
             assert_eq!(seen.len(), entries as usize);
@@ -346,7 +346,7 @@ mod tests {
         for entries in [0, 7, 5_003] {
             let Some(map) = map_of(entries) else {
                 let reason = "this process may not make a BPF map";
-                return iotomy_needs::skip(iotomy_needs::Need::Bpf, reason);
+                return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Bpf, reason);
             };
             let mut seen = BTreeSet::new();
             visit_singly(map.as_fd(), |key, value| {
@@ -372,7 +372,7 @@ mod tests {
         for kind in [BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_PERCPU_HASH] {
             let Some(map) = map(kind, 8) else {
                 let reason = "this process may not make a BPF map";
-                return iotomy_needs::skip(iotomy_needs::Need::Bpf, reason);
+                return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Bpf, reason);
             };
             let refused = visit_entries(map.as_fd(), |_, _| false).unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));

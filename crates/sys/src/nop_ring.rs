@@ -89,8 +89,8 @@ mod tests {
         for (kind, ring) in [("entered", NopRing::entered()), ("polled", NopRing::polled_on(0))] {
             match ring {
                 Ok(mut ring) => (0..100).for_each(|_| ring.round_trip().unwrap()),
-                Err(e) => iotomy_needs::skip(
-                    iotomy_needs::Need::IoUring,
+                Err(e) => iotomy_test_requirements::skip(
+                    iotomy_test_requirements::Need::IoUring,
                     &format!("no ring that is {kind}: {e}"),
                 ),
             }

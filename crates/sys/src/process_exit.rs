@@ -74,7 +74,9 @@ mod tests {
                 let _ = child.wait().unwrap();
                 continue;
             }
-            iotomy_needs::wait::until("it has ended", || status(pidfd.as_fd()).is_some());
+            iotomy_test_requirements::wait::until("it has ended", || {
+                status(pidfd.as_fd()).is_some()
+            });
             assert_eq!(status(pidfd.as_fd()), Some(expected));
             let _ = child.wait().unwrap();
         }

@@ -293,7 +293,7 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iotomy_needs::{Need, skip};
+    use iotomy_test_requirements::{Need, skip};
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;

@@ -293,7 +293,7 @@ mod tests {
         for declaration in WAITERS.iter().filter(|one| !one.calls.wait.is_empty()) {
             if let Probe::Unsupported(reason) = (declaration.probe)() {
                 let reason = format!("{}: {reason}", declaration.name);
-                iotomy_needs::skip(iotomy_needs::Need::Machine, &reason);
+                iotomy_test_requirements::skip(iotomy_test_requirements::Need::Machine, &reason);
                 continue;
             }
             let mut waiter = (declaration.open)(&Settings::default()).unwrap();

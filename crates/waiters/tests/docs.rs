@@ -1,6 +1,6 @@
 //! The tables of docs/waiters.md are what the waiters declare.
 
-use iotomy_needs::guide;
+use iotomy_test_requirements::guide;
 use iotomy_waiters::{Call, Declaration, Kind, Times, WAITERS};
 
 fn calls(calls: &[Call]) -> String {

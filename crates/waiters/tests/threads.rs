@@ -137,7 +137,7 @@ fn several_threads_at_one_set_lose_nothing() {
             for round in 1..=ROUNDS {
                 pairs.iter().for_each(watched::Pair::make_ready);
                 // Round by round, so that the threads sleep and are woken.
-                iotomy_needs::wait::until("all has been read", || {
+                iotomy_test_requirements::wait::until("all has been read", || {
                     read.iter().all(|read| read.load(Ordering::Relaxed) >= round)
                 });
             }

@@ -97,7 +97,10 @@ fn compare(waiter: &Declaration, operation: &str, declared: &[Call], log: &Path)
 #[test]
 fn waiters_make_the_calls_they_declare_as_often_as_they_declare() {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return iotomy_needs::skip(iotomy_needs::Need::Programs, "no strace");
+        return iotomy_test_requirements::skip(
+            iotomy_test_requirements::Need::Programs,
+            "no strace",
+        );
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let log = folder.join(format!("waiters-truth-{}", std::process::id()));

@@ -12,7 +12,7 @@ use std::thread;
 use iotomy_copy::{Account, CopyError, Options, Placement, copy};
 use iotomy_fault_fs::{Fault, FaultFs};
 use iotomy_movers::{Job, MOVERS};
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 use rustix::io::Errno;
 

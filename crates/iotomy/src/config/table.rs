@@ -5,7 +5,7 @@ use std::ops::Range;
 use clap::builder::ValueHint;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
-use iotomy_d::nearest;
+use iotomy_dtrace::nearest;
 use toml::de::{DeTable, DeValue};
 
 use crate::manual::below;

@@ -204,7 +204,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     let is_kept = args.save.is_wanted();
     if reports(args) || args.json.is_some() || is_kept {
         record.trace.findings =
-            judging::findings(args.quiet, |limits| iotomy_judge::anatomy(&record, limits));
+            judging::findings(args.quiet, |limits| iotomy_findings::anatomy(&record, limits));
     }
     let written = write_out(args, &record, against.as_ref(), outputs);
     let kept = !is_kept || args.save.keep(RecordRef::Anatomy(&record), args.quiet);

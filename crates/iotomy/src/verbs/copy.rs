@@ -45,7 +45,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     let mut status = status(&account);
     if let Some(started) = started {
         let mut record = account.record(rfc3339(started), machine(), (sources, target));
-        record.findings = judging::findings(true, |limits| iotomy_judge::copy(&record, limits));
+        record.findings = judging::findings(true, |limits| iotomy_findings::copy(&record, limits));
         let explained = terminal.ended(&record);
         let saved = json.map_or(Ok(()), |json| RecordRef::Copy(&record).save(json));
         let is_kept = args.save.keep_if_wanted(RecordRef::Copy(&record), false);

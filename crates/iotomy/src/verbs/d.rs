@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
 use clap::ArgGroup;
-use iotomy_d::Options;
-use iotomy_d::form::Form;
+use iotomy_dtrace::Options;
+use iotomy_dtrace::form::Form;
 use iotomy_host::rfc3339;
 use iotomy_observe::d::{Finished, Kernel, LoadError, Watch, probes};
 use iotomy_record::store::RecordRef;

@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
+use iotomy_findings::Judgement;
 use iotomy_host::{machine, rfc3339};
-use iotomy_judge::Judgement;
 use iotomy_limits::kept::Cache;
 use iotomy_limits::{Plan, declaration};
 use iotomy_record::{Finding, Limits};

@@ -277,8 +277,12 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             }
             // A user who interrupts does not wait for limits to be measured.
             record.findings = match record.interrupted {
-                Some(_) => judging::findings_by_kept(|limits| iotomy_judge::race(record, limits)),
-                None => judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits)),
+                Some(_) => {
+                    judging::findings_by_kept(|limits| iotomy_findings::race(record, limits))
+                }
+                None => {
+                    judging::findings(args.quiet, |limits| iotomy_findings::race(record, limits))
+                }
             };
             // The findings need each process by itself.
             record.roll_up();

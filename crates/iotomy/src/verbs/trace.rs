@@ -345,7 +345,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let wants_findings = reports(&args) || args.json.is_some();
     if (wants_findings && intervals.is_none() && is_whole) || is_kept {
         record.findings =
-            judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
+            judging::findings(args.quiet, |limits| iotomy_findings::trace(&record, limits));
     }
     name_callers(&mut record);
     let of_intervals = intervals.map(|intervals| intervals.finish(&record));

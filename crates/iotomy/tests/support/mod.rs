@@ -33,8 +33,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-pub(crate) use iotomy_needs::{Need, skip};
 use iotomy_record::{Call, Trace};
+pub(crate) use iotomy_test_requirements::{Need, skip};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ pub(crate) fn anatomy() -> bool {
 /// says by what. A failed trial is printed and made once more, and is forgotten: only a success holds for later tests.
 fn works(need: Need, words: &'static [&'static str]) -> bool {
     static WORKED: Mutex<BTreeSet<&[&str]>> = Mutex::new(BTreeSet::new());
-    if iotomy_needs::is_required(need) || WORKED.lock().unwrap().contains(words) {
+    if iotomy_test_requirements::is_required(need) || WORKED.lock().unwrap().contains(words) {
         return true;
     }
     let tried = || {

@@ -97,7 +97,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     list.split_whitespace().map(|child| child.parse().unwrap()).collect()
 }
 
-pub(crate) use iotomy_needs::wait::until_some as until;
+pub(crate) use iotomy_test_requirements::wait::until_some as until;
 
 /// As [`until`], of an answer that only `pid`, which the caller has not waited for yet, can give. Its end is the end of the
 /// wait.

@@ -78,7 +78,10 @@ mod tests {
                 Err(reason) => {
                     assert!(!reason.is_empty(), "{}", one.name);
                     let reason = format!("{}: {reason}", one.name);
-                    iotomy_needs::skip(iotomy_needs::Need::Programs, &reason);
+                    iotomy_test_requirements::skip(
+                        iotomy_test_requirements::Need::Programs,
+                        &reason,
+                    );
                 }
             }
             assert!(!one.summary.is_empty() && !one.summary.ends_with('.'), "{}", one.name);

@@ -50,7 +50,7 @@ mod tests {
         let me = std::process::id().cast_signed();
         let Some(mine) = memory_of(&[me]) else {
             let reason = "/proc/self/smaps_rollup is not there";
-            return iotomy_needs::skip(iotomy_needs::Need::Machine, reason);
+            return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Machine, reason);
         };
         assert!(mine > KERNEL_STACK, "{mine}");
         assert_eq!(memory_of(&[me, 0]), None);

@@ -131,7 +131,7 @@ mod tests {
         match Zram::noted(1 << 20, Some(notes)) {
             Ok(device) => Some(device),
             Err(Skip(reason)) => {
-                iotomy_needs::skip(iotomy_needs::Need::Devices, &reason);
+                iotomy_test_requirements::skip(iotomy_test_requirements::Need::Devices, &reason);
                 None
             }
         }

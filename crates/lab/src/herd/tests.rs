@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use iotomy_host::Skip;
-use iotomy_needs::wait::until;
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::wait::until;
+use iotomy_test_requirements::{Need, skip};
 
 use super::clients::Clients;
 use super::gate::{Gate, probe, waits};

@@ -194,7 +194,10 @@ mod tests {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libm.so.6"))
         });
         let Some(whole) = library.and_then(|path| std::fs::read(path).ok()) else {
-            return iotomy_needs::skip(iotomy_needs::Need::Machine, "there is no libm.so.6");
+            return iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Machine,
+                "there is no libm.so.6",
+            );
         };
         assert!(ask(&whole) > 0);
         for part in [0, 3, 64, 500, 5_000, whole.len() / 2] {

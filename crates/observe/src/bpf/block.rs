@@ -401,7 +401,7 @@ fn kind(abi: Abi, name: &str) -> u8 {
 mod tests {
     use super::super::object::verified;
     use super::*;
-    use iotomy_needs::{Need, skip};
+    use iotomy_test_requirements::{Need, skip};
 
     /// They were once 38,000: the parts of a folio were checked one by one.
     #[test]

@@ -221,7 +221,10 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         if !refused.to_string().contains("seen") {
-            return iotomy_needs::skip(iotomy_needs::Need::Bpf, &refused.to_string());
+            return iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Bpf,
+                &refused.to_string(),
+            );
         }
         assert_eq!((witness.at_begin, witness.at_start), (0, 1), "iotomy's own thread is measured");
     }

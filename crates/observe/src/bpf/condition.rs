@@ -6,7 +6,7 @@
 //! function that is attached to another needs a second load and a trampoline.) In front of a shorter
 //! condition there are jumps to the next instruction, which the verifier removes.
 
-use iotomy_d::{Instruction, Pattern};
+use iotomy_dtrace::{Instruction, Pattern};
 use iotomy_sys::syscalls::{self, Abi};
 use object::{Object, ObjectSection, ObjectSymbol};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
  * What the programs of D, the instructions that user space emits for the clauses
- * (crates/d/src/kernel) and the reader of events agree on.
+ * (crates/dtrace/src/kernel) and the reader of events agree on.
  */
 #ifndef IOTOMY_D_H
 #define IOTOMY_D_H
@@ -194,7 +194,7 @@ struct machine {
 	u64 thread;   /* whose row is in a hash, where it is */
 	char device[40];
 };
-/* As layout.rs of crates/d/src/kernel has them. */
+/* As layout.rs of crates/dtrace/src/kernel has them. */
 _Static_assert(__builtin_offsetof(struct machine, literals) == 56, "literals");
 _Static_assert(__builtin_offsetof(struct machine, names) == 64, "names");
 _Static_assert(__builtin_offsetof(struct machine, execname) == 29040, "execname");

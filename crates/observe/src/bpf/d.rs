@@ -1,9 +1,9 @@
 //! Runs a D program in the kernel (`d.bpf.c`).
 //!
-//! The clauses become instructions ([`iotomy_d::kernel`]) that take the place of the last function of
+//! The clauses become instructions ([`iotomy_dtrace::kernel`]) that take the place of the last function of
 //! the object before it is opened (`place`). [`Kernel`] is the loaded program: it fires probes, reads
 //! the ring of events and the rows of aggregations, and hands both on as the reference evaluator does
-//! ([`iotomy_d::engine::Engine`]).
+//! ([`iotomy_dtrace::engine::Engine`]).
 
 mod calls;
 mod events;
@@ -22,10 +22,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use iotomy_d::Probe;
-use iotomy_d::engine::Engine;
-use iotomy_d::form::{Action, DropCause, Form};
-use iotomy_d::machine::{Aggregations, Firing, Output, Value, World};
+use iotomy_dtrace::Probe;
+use iotomy_dtrace::engine::Engine;
+use iotomy_dtrace::form::{Action, DropCause, Form};
+use iotomy_dtrace::machine::{Aggregations, Firing, Output, Value, World};
 use iotomy_sys::perf_event::{Scope, open_clock};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, RingBuffer};
 

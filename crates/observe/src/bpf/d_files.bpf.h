@@ -10,7 +10,7 @@
 #define NAME_MOST    255
 #define KERNEL_MOUNT 0x4000 /* MNT_INTERNAL: of pipes, sockets and the like, which have no path */
 
-/* Which name of a file; as files.rs of crates/d/src/kernel has them. */
+/* Which name of a file; as files.rs of crates/dtrace/src/kernel has them. */
 enum file_text {
 	FILE_NAME,
 	FILE_DIRECTORY,

@@ -3,7 +3,7 @@
  * Keys of aggregations, associative arrays and thread-local variables: a word that says of which,
  * the integers, then each string as its length (16 bits) and its bytes, up to the next whole word.
  * In keys of aggregations, some strings are words among the integers
- * (crates/d/src/kernel/parts.rs).
+ * (crates/dtrace/src/kernel/parts.rs).
  */
 
 /* Appends a string, of a slot and the next one, to the key. */

@@ -328,7 +328,9 @@ mod tests {
     fn the_verifier_has_little_to_look_at() {
         let shared = match verified::shared() {
             Ok(shared) => shared,
-            Err(reason) => return iotomy_needs::skip(iotomy_needs::Need::Bpf, &reason),
+            Err(reason) => {
+                return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Bpf, &reason);
+            }
         };
         let loaded = Loaded::load(&shared, 16).map_err(String::from).unwrap();
         let steps = verified::steps(&loaded.object);

@@ -269,7 +269,10 @@ mod tests {
     fn this_kernel() -> Option<Vec<u8>> {
         let types = fs::read(VMLINUX);
         if let Err(error) = &types {
-            iotomy_needs::skip(iotomy_needs::Need::Bpf, &format!("{VMLINUX}: {error}"));
+            iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Bpf,
+                &format!("{VMLINUX}: {error}"),
+            );
         }
         types.ok()
     }

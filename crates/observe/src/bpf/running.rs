@@ -192,9 +192,9 @@ impl RunWatch for SwitchWatch {
 mod tests {
     use std::hint::spin_loop;
 
-    use iotomy_needs::wait::until;
-    use iotomy_needs::{Need, skip};
     use iotomy_ports::{Completion, CompletionPort};
+    use iotomy_test_requirements::wait::until;
+    use iotomy_test_requirements::{Need, skip};
 
     use super::*;
 

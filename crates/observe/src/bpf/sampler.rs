@@ -492,7 +492,7 @@ mod tests {
 
     use super::super::object::verified;
     use super::*;
-    use iotomy_needs::{Need, skip};
+    use iotomy_test_requirements::{Need, skip};
 
     /// They were once 61,000: the loop over a path was verified iteration by iteration.
     #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use iotomy_d::Outcome;
+use iotomy_dtrace::Outcome;
 use iotomy_host::kernel_text;
 use iotomy_record::Group;
 use iotomy_sys::syscalls;

@@ -117,7 +117,10 @@ mod tests {
         assert!(sockets.copy(of, inode + 1).is_none());
         assert!(sockets.copy(Descriptor { fd: -1, ..of }, inode).is_none());
         let Some(copy) = sockets.copy(of, inode) else {
-            return iotomy_needs::skip(iotomy_needs::Need::Ptrace, "no descriptor can be copied");
+            return iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Ptrace,
+                "no descriptor can be copied",
+            );
         };
         let name = copy.name().unwrap();
         let address = listener.local_addr().unwrap().to_string();

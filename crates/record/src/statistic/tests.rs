@@ -1,4 +1,4 @@
-use iotomy_needs::guide;
+use iotomy_test_requirements::guide;
 use proptest::prelude::*;
 
 use super::*;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;

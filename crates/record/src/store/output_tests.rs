@@ -104,7 +104,7 @@ fn a_link_that_the_kernel_would_not_follow_is_not_followed() {
     symlink(&target, &link).unwrap();
     if protected.trim() != "1" || std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
         let reason = "not root, or fs.protected_symlinks is not 1";
-        return iotomy_needs::skip(iotomy_needs::Need::Machine, reason);
+        return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Machine, reason);
     }
     OutputFile::write(&link, Path::new("/"), b"x").unwrap_err();
     assert_eq!(fs::read(&target).unwrap(), b"precious");
@@ -252,7 +252,10 @@ fn access_list(owner: u16, other_user: u16, group: u16, mask: u16, all: u16) -> 
 fn set(path: &Path, name: &str, value: &[u8]) -> bool {
     let is_set = rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty());
     if let Err(errno) = is_set {
-        iotomy_needs::skip(iotomy_needs::Need::Machine, &format!("no attribute {name}: {errno}"));
+        iotomy_test_requirements::skip(
+            iotomy_test_requirements::Need::Machine,
+            &format!("no attribute {name}: {errno}"),
+        );
     }
     is_set.is_ok()
 }

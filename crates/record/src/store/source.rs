@@ -118,7 +118,7 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::thread;
 
-    use iotomy_needs::Need;
+    use iotomy_test_requirements::Need;
 
     use super::*;
 
@@ -185,7 +185,9 @@ mod tests {
         holder.args(["-e", HOLDS]).arg(&path).stdout(Stdio::piped());
         let mut holder = match holder.spawn() {
             Ok(holder) => holder,
-            Err(error) => return iotomy_needs::skip(Need::Programs, &format!("perl: {error}")),
+            Err(error) => {
+                return iotomy_test_requirements::skip(Need::Programs, &format!("perl: {error}"));
+            }
         };
         let mut said = [0; 5];
         holder.stdout.take().unwrap().read_exact(&mut said).unwrap();

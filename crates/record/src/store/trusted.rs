@@ -226,8 +226,8 @@ mod tests {
             set.is_ok_and(|status| status.success())
         };
         if !set(&path, "u:2:r") {
-            return iotomy_needs::skip(
-                iotomy_needs::Need::Programs,
+            return iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Programs,
                 "no setfacl, or no lists here",
             );
         }

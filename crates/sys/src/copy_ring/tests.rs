@@ -1,5 +1,5 @@
 use super::*;
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 

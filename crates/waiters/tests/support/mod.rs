@@ -9,7 +9,7 @@ pub(crate) mod watched;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 use iotomy_waiters::{
     Declaration, Events, Interest, Probe, Ready, Settings, WAITERS, WaitError, Waiter,
 };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use iotomy_d::Options;
+use iotomy_dtrace::Options;
 use iotomy_history::{Filter, Store, store_file};
 use iotomy_host::Cgroups;
 use iotomy_lab::{EXPERIMENTS, Experiment};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use iotomy_d::form::DropCause;
+use iotomy_dtrace::form::DropCause;
 use iotomy_record::store::Place;
 use iotomy_sys::signals::ignore_keys_as_given;
 use rustix::fs::FileType;

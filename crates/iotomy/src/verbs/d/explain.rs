@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iotomy_d::form::Form;
+use iotomy_dtrace::form::Form;
 use iotomy_observe::d::Explanation;
 use iotomy_report::{bytes, thousands};
 

@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use iotomy_d::form::Form;
-use iotomy_d::{Macros, Options, Problem, Scope, compile_with_options};
+use iotomy_dtrace::form::Form;
+use iotomy_dtrace::{Macros, Options, Problem, Scope, compile_with_options};
 
 use super::constants::constants;
 use crate::errors::InText;

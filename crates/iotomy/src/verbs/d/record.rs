@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_d::form::DropCause;
-use iotomy_d::output::{Key, Row};
+use iotomy_dtrace::form::DropCause;
+use iotomy_dtrace::output::{Key, Row};
 use iotomy_observe::d::Finished;
 use iotomy_record::{DBucket, DKey, DRow, DRun, lossless};
 
@@ -40,8 +40,11 @@ impl Setting {
 }
 
 fn row(row: &Row) -> DRow {
-    let bucket =
-        |one: &iotomy_d::output::Bucket| DBucket { low: one.low, high: one.high, count: one.count };
+    let bucket = |one: &iotomy_dtrace::output::Bucket| DBucket {
+        low: one.low,
+        high: one.high,
+        count: one.count,
+    };
     DRow {
         name: row.name.clone(),
         kind: row.function.to_owned(),

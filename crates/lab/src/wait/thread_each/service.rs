@@ -168,7 +168,10 @@ mod tests {
     fn every_server_serves_every_event() {
         for server in servers() {
             if let (true, Err(Skip(reason))) = (server != THREAD_EACH, probe(server, 64)) {
-                iotomy_needs::skip(iotomy_needs::Need::Machine, &format!("{server}: {reason}"));
+                iotomy_test_requirements::skip(
+                    iotomy_test_requirements::Need::Machine,
+                    &format!("{server}: {reason}"),
+                );
                 continue;
             }
             let mut service = Service::start(server, 12).unwrap();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use iotomy_d::form::Form;
-use iotomy_d::{Probe, ProbePattern, Span, nearest};
+use iotomy_dtrace::form::Form;
+use iotomy_dtrace::{Probe, ProbePattern, Span, nearest};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::points::{POINTS, Point};

@@ -1,9 +1,9 @@
 //! Events of the ring as the program's output.
 
-use iotomy_d::Probe;
-use iotomy_d::form::{Action, Fault, Form};
-use iotomy_d::machine::{ErrorEvent, Event, Output, Value};
-use iotomy_d::types::Type;
+use iotomy_dtrace::Probe;
+use iotomy_dtrace::form::{Action, Fault, Form};
+use iotomy_dtrace::machine::{ErrorEvent, Event, Output, Value};
+use iotomy_dtrace::types::Type;
 
 /// What is left to read.
 pub(super) struct Bytes<'b>(pub(super) &'b [u8]);

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use iotomy_d::Probe;
+use iotomy_dtrace::Probe;
 use iotomy_sys::bpf_stats::{self, ProgramStats};
 use libbpf_rs::{MapCore, MapType};
 

@@ -1,7 +1,7 @@
 //! The facts of a firing that user space makes.
 
-use iotomy_d::kernel::layout::fact;
-use iotomy_d::machine::{Firing, Value};
+use iotomy_dtrace::kernel::layout::fact;
+use iotomy_dtrace::machine::{Firing, Value};
 
 const FACTS: usize = 64;
 const TEXTS: usize = 10;

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use iotomy_d::form::{Aggregating, Form, VariableScope};
-use iotomy_d::kernel::{Emitted, KernelError, ROW_BYTES, ThreadVariables, layout};
-use iotomy_d::machine::Aggregations;
-use iotomy_d::types::Type;
-use iotomy_d::{Probe, Problem};
+use iotomy_dtrace::form::{Aggregating, Form, VariableScope};
+use iotomy_dtrace::kernel::{Emitted, KernelError, ROW_BYTES, ThreadVariables, layout};
+use iotomy_dtrace::machine::Aggregations;
+use iotomy_dtrace::types::Type;
+use iotomy_dtrace::{Probe, Problem};
 use iotomy_host::Cgroup;
 use libbpf_rs::{MapCore, MapFlags, Object, OpenMapMut, OpenObject, RingBuffer, RingBufferBuilder};
 

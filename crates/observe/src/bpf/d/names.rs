@@ -8,7 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::fs;
 
-use iotomy_d::output::Names;
+use iotomy_dtrace::output::Names;
 use iotomy_host::kernel_text;
 use iotomy_record::lossless;
 

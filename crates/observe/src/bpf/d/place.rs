@@ -3,8 +3,8 @@
 //! The section of functions becomes longer: its copy stands behind everything else, where its header
 //! then points. Nothing else of the object moves.
 
-use iotomy_d::Instruction;
-use iotomy_d::kernel::Functions;
+use iotomy_dtrace::Instruction;
+use iotomy_dtrace::kernel::Functions;
 use object::{Object, ObjectSection, ObjectSymbol, SectionIndex};
 
 /// The function that emitted instructions take the place of.

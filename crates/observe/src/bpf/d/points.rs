@@ -1,6 +1,6 @@
 //! Probes of processes, the scheduler, block requests and statistics, at points of the kernel.
 
-use iotomy_d::Probe;
+use iotomy_dtrace::Probe;
 
 /// A point where a program of the kernel's side fires a probe.
 pub(super) struct Point {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::AsFd;
 
-use iotomy_d::form::{Aggregating, Form};
-use iotomy_d::kernel::{KeyPart, layout};
-use iotomy_d::machine::{Aggregations, Data, Value};
-use iotomy_d::types::Type;
+use iotomy_dtrace::form::{Aggregating, Form};
+use iotomy_dtrace::kernel::{KeyPart, layout};
+use iotomy_dtrace::machine::{Aggregations, Data, Value};
+use iotomy_dtrace::types::Type;
 use iotomy_sys::map_batch;
 use libbpf_rs::{MapCore, MapFlags, Object};
 

@@ -10,9 +10,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use iotomy_d::engine::{Engine, deliver};
-use iotomy_d::form::{DropCause, Step};
-use iotomy_d::output::{Printer, Row};
+use iotomy_dtrace::engine::{Engine, deliver};
+use iotomy_dtrace::form::{DropCause, Step};
+use iotomy_dtrace::output::{Printer, Row};
 use iotomy_record::Exit;
 use iotomy_sys::launch::{self, Command, HeldChild};
 use libbpf_rs::{MapCore, MapFlags};
@@ -373,7 +373,7 @@ impl Drop for Watch {
 
 impl Kernel<'_> {
     fn fire_language(&self, name: &str) -> Result<(), ObserveError> {
-        let number = self.number(&iotomy_d::Probe::of_language(name));
+        let number = self.number(&iotomy_dtrace::Probe::of_language(name));
         number.map_or(Ok(()), |number| self.fire_here(number))
     }
 

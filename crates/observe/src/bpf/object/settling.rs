@@ -136,7 +136,7 @@ impl Ending for Session {
 mod tests {
     use super::super::{Knobs, Without};
     use super::*;
-    use iotomy_needs::{Need, skip};
+    use iotomy_test_requirements::{Need, skip};
 
     /// A watch of threads of which some are in no list of tasks any more.
     #[derive(Default)]

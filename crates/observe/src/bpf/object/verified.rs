@@ -12,7 +12,7 @@ use super::super::kernel_types::CHOSEN;
 use super::{Knobs, Session, Shared, Without};
 use crate::Selection;
 use iotomy_host::Cgroup;
-use iotomy_needs::{Need, skip};
+use iotomy_test_requirements::{Need, skip};
 
 /// Instructions it went through, those of branches as often as it took them; programs that were not loaded have none.
 pub(in crate::bpf) fn steps(object: &Object) -> u64 {

@@ -177,7 +177,10 @@ mod tests {
         script.args(["-qec", &line, "/dev/null"]).env(INSIDE, "1").env("TERM", "xterm");
         script.stdin(Stdio::piped()).stdout(Stdio::piped());
         let Ok(mut child) = script.spawn() else {
-            return iotomy_needs::skip(iotomy_needs::Need::Programs, "there is no script");
+            return iotomy_test_requirements::skip(
+                iotomy_test_requirements::Need::Programs,
+                "there is no script",
+            );
         };
         // Open until the end: closing it would end the terminal.
         let keys = child.stdin.take();
