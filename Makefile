@@ -11,7 +11,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/ports-c/tests/clients/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: docs demo test lint setup build build-ports articles bench bench-summary test-kernel test-services test-ports test-ports-threads install clean
+.PHONY: docs demo test lint setup build build-ports articles bench bench-summary test-kernel test-services test-fleet test-ports test-ports-threads install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -83,6 +83,11 @@ test-services:
 	@scripts/setup services
 	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --locked --package iotomy --profile services \
 	    --run-ignored only --no-capture $(ARGS)
+
+# Many machines: Prometheus scrapes the agent, Slurm runs shards of an experiment, DuckDB and Spark read exported records.
+test-fleet:
+	@scripts/setup fleet
+	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --workspace --locked --profile fleet --run-ignored only $(ARGS)
 
 # The C library of event ports, /dev/poll and kqueue.
 build-ports:
