@@ -7,8 +7,8 @@
  * (d_counts.bpf.h), and timers of the CPUs, of which those are loaded that the program needs, and
  * `fire_probe`, which user space runs for BEGIN, END and what else it fires itself.
  *
- * The clauses are instructions that user space emits (crates/dtrace/src/kernel) and puts in place of
- * `clauses`, the last function of this object. What loops, or handles maps and strings, is a
+ * The clauses are instructions that user space emits (crates/dtrace/src/kernel) and puts in place
+ * of `clauses`, the last function of this object. What loops, or handles maps and strings, is a
  * function here that they call: each is global, so that the verifier looks at it once. All pass the
  * machine on, in whose slots the registers of a clause are.
  *

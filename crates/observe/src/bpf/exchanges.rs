@@ -329,7 +329,10 @@ mod tests {
         let shared = match verified::shared() {
             Ok(shared) => shared,
             Err(reason) => {
-                return iotomy_test_requirements::skip(iotomy_test_requirements::Need::Bpf, &reason);
+                return iotomy_test_requirements::skip(
+                    iotomy_test_requirements::Need::Bpf,
+                    &reason,
+                );
             }
         };
         let loaded = Loaded::load(&shared, 16).map_err(String::from).unwrap();
