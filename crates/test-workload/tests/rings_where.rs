@@ -13,8 +13,8 @@ use iotomy_record::Key;
 
 #[test]
 fn a_condition_chooses_requests_by_what_is_known_of_them() {
-    let of_submitter = "call == \"ring:read\" && bytes == 100 && fd > 2 && path == \"*/#*\" && image == \"*subject*\" \
-                        && pid == thread && threadname == \"*subject*\" && cgroup == \"/*\" && peer == \"\"";
+    let of_submitter = "call == \"ring:read\" && bytes == 100 && fd > 2 && path == \"*/#*\" && image == \"*workload*\" \
+                        && pid == thread && threadname == \"*workload*\" && cgroup == \"/*\" && peer == \"\"";
     rings_where(of_submitter, "inline", |rings| {
         let read = rings.of("read");
         assert_eq!((read.submitted, read.completed, read.inline, read.in_flight), (N, N, N, 0));
