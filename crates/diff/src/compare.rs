@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use iotomy_record::{Delta, DiffRow, DiffSideName, DiffVerdict};
 use iotomy_stats::{deviate, median, permutation, shift_between};
 
-use crate::facts::{Key, RowFacts, RunFacts};
+use crate::facts::RunFacts;
 use crate::left_out::Compared as Tables;
 use crate::measures::Kind;
+use crate::row::{Key, RowFacts};
 
 /// The chance that one of all measures is called different and is not.
 const LEVEL: f64 = 0.05;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::{Connection, FileKind, FileUse, Group, PathUse, Thread, Trace, statistic};
 
-use crate::facts::{Key, Programs, RowFacts, scaled};
 use crate::measures::{self, count, extent, per_call};
 use crate::names::{self, Names, Several};
+use crate::programs::Programs;
+use crate::row::{Key, RowFacts, scaled};
 
 /// The sums of a table by row, and what each stands for.
 pub(crate) struct Rows<S> {

@@ -1,32 +1,16 @@
 //! The figures of one trace, by the rows they are compared in.
 
-use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
 use iotomy_record::{Call, LedgerRow, Process, Times, Trace, statistic};
 
 use crate::details;
 use crate::left_out::Compared as Tables;
-use crate::measures::{self, Kind, Measure, count, extent, per_call, time};
+use crate::measures::{self, Kind, count, extent, per_call, time};
 use crate::names::Names;
+use crate::programs::{Programs, Renamed};
+use crate::row::{Key, RowFacts, scaled};
 use crate::{requests, ring_operations};
-
-/// A row: program, name, what it is part of.
-pub(crate) type Key = (String, String, String);
-
-/// The figures of a row.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RowFacts {
-    /// The same measures in each row of a table.
-    pub(crate) measures: Vec<Measure>,
-    pub(crate) error_kinds: BTreeMap<String, f64>,
-    /// How many names it stands for, where it stands for several.
-    pub(crate) names: Option<u64>,
-    /// What watching may have added to its times, at most.
-    pub(crate) overhead: f64,
-    /// Within how much the sampled time lies; 0 where nothing is sampled.
-    pub(crate) sampling_error: f64,
-}
 
 /// The rows of a run.
 #[derive(Debug, Default)]
@@ -45,67 +29,6 @@ pub(crate) struct RunFacts {
     pub(crate) functions: BTreeMap<Key, RowFacts>,
     /// The error of a row of layers, or of functions, that no sample fell into.
     pub(crate) unseen: f64,
-}
-
-/// The program of forks that execute another.
-const BEFORE_EXEC: &str = "before exec";
-
-/// The commands' own programs, where these are called differently on the two sides: two builds of
-/// one program, or a program and what replaces it.
-#[derive(Debug, Default)]
-pub(crate) struct Renamed(Option<[String; 2]>);
-
-impl Renamed {
-    pub(crate) fn between(a: &[&Trace], b: &[&Trace]) -> Self {
-        let root = |side: &[&Trace]| {
-            let trace = side.iter().find(|trace| !trace.command.is_empty())?;
-            Some(trace.processes.first()?.program().to_owned())
-        };
-        let has = |side: &[&Trace], name: &str| {
-            side.iter().flat_map(|trace| &trace.processes).any(|process| process.program() == name)
-        };
-        match (root(a), root(b)) {
-            (Some(old), Some(new)) if !has(b, &old) && !has(a, &new) => Self(Some([old, new])),
-            _ => Self(None),
-        }
-    }
-
-    fn name(&self, program: &str) -> String {
-        match &self.0 {
-            Some([old, new]) if program == old || program == new => format!("{old} → {new}"),
-            _ => program.to_owned(),
-        }
-    }
-}
-
-/// The programs of a trace by image.
-pub(crate) struct Programs<'t> {
-    by_image: HashMap<(u32, &'t str, u32), &'t Process>,
-    renamed: &'t Renamed,
-}
-
-impl<'t> Programs<'t> {
-    pub(crate) fn new(trace: &'t Trace, renamed: &'t Renamed) -> Self {
-        let mut by_image = HashMap::new();
-        for process in &trace.processes {
-            by_image.entry((process.pid, process.exec.as_str(), process.image)).or_insert(process);
-        }
-        Self { by_image, renamed }
-    }
-
-    pub(crate) fn name(&self, pid: u32, exec: &str, image: u32) -> String {
-        match self.by_image.get(&(pid, exec, image)) {
-            Some(process) => self.name_of(process),
-            None => self.renamed.name(exec),
-        }
-    }
-
-    fn name_of(&self, process: &Process) -> String {
-        match process.before_exec {
-            true => BEFORE_EXEC.to_owned(),
-            false => self.renamed.name(process.program()),
-        }
-    }
 }
 
 /// The facts of a call of a program, summed over its images.
@@ -139,11 +62,6 @@ fn of_call(sum: Call, scale: f64, cost: f64) -> RowFacts {
         overhead: sum.calls.saturating_add(sum.in_flight) as f64 * cost * scale,
         ..RowFacts::default()
     }
-}
-
-/// Errors by name.
-pub(crate) fn scaled(kinds: &BTreeMap<String, u64>, scale: f64) -> BTreeMap<String, f64> {
-    kinds.iter().map(|(kind, n)| (kind.clone(), *n as f64 * scale)).collect()
 }
 
 /// A program, summed over its images.

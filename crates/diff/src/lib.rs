@@ -17,8 +17,10 @@ mod findings;
 mod left_out;
 mod measures;
 mod names;
+mod programs;
 mod requests;
 mod ring_operations;
+mod row;
 mod samples;
 mod slowest;
 
@@ -67,7 +69,7 @@ pub fn diff(a: &[Source], b: &[Source]) -> Result<Diff, DiffError> {
         conditions::same_calls(first, other)?;
     }
     let per_second = all().any(|one| one.trace.exit.is_none());
-    let renamed = facts::Renamed::between(&traces(&a), &traces(&b));
+    let renamed = programs::Renamed::between(&traces(&a), &traces(&b));
     let names = Names::between(&all().map(|run| run.trace).collect::<Vec<&Trace>>());
     let (has, left_out) = left_out::optional_tables(&traces(&a), &traces(&b));
     let facts = |runs: &[Run<'_>]| -> Vec<RunFacts> {

@@ -235,14 +235,14 @@ fn is_anew(word: &str, is_temporary: bool, ids: &BTreeSet<u32>) -> bool {
 
 /// The sets of names that the rows of a table stand for, where they stand for several.
 #[derive(Debug, Default)]
-pub(crate) struct Several(BTreeMap<crate::facts::Key, BTreeSet<String>>);
+pub(crate) struct Several(BTreeMap<crate::row::Key, BTreeSet<String>>);
 
 impl Several {
-    pub(crate) fn add(&mut self, key: &crate::facts::Key, name: &str) {
+    pub(crate) fn add(&mut self, key: &crate::row::Key, name: &str) {
         self.0.entry(key.clone()).or_default().insert(name.to_owned());
     }
 
-    pub(crate) fn count(&self, key: &crate::facts::Key) -> Option<u64> {
+    pub(crate) fn count(&self, key: &crate::row::Key) -> Option<u64> {
         self.0.get(key).map(|names| names.len() as u64)
     }
 }

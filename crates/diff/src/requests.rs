@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use iotomy_record::{Exchange, Role, Trace};
 
 use crate::details::Rows;
-use crate::facts::{Key, Programs, RowFacts};
 use crate::measures::{self, per_call};
 use crate::names::Names;
+use crate::programs::Programs;
+use crate::row::{Key, RowFacts};
 
 pub(crate) fn requests(
     trace: &Trace,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{RingOperation, Trace};
 
-use crate::facts::{Key, Programs, RowFacts, scaled};
 use crate::measures::{self, per_call};
+use crate::programs::Programs;
+use crate::row::{Key, RowFacts, scaled};
 
 pub(crate) fn ring_operations(
     trace: &Trace,

@@ -2,8 +2,9 @@
 
 use iotomy_record::{Anatomy, StackKind};
 
-use crate::facts::{RowFacts, RunFacts, scale};
+use crate::facts::{RunFacts, scale};
 use crate::measures::time;
+use crate::row::RowFacts;
 
 /// The call of time outside calls.
 const OUTSIDE: &str = "outside calls";
