@@ -10,6 +10,7 @@
 mod calls;
 mod clause;
 mod condition;
+mod conversion;
 mod files;
 mod keys;
 pub mod layout;

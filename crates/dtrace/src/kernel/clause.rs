@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::registers::{Home, Slots};
-use super::values::FACTS;
+use super::conversion::convert;
+use super::registers::{FACTS, Home, Slots};
 use super::{Emitted, Functions, KernelError, KeyPart, Places, layout, parts};
 use crate::assembler::{Code, Label, code};
 use crate::ast::Unary;
@@ -178,7 +178,7 @@ impl<'f> Emitter<'f> {
             Step::Convert { to, from, integer } => {
                 let target = self.target(*to);
                 self.value(code, target, *from);
-                super::operators::convert(code, target, *integer);
+                convert(code, target, *integer);
                 self.keep(code, target, *to);
             }
             Step::Move { to, from } => self.assign(code, *to, *from),
@@ -188,7 +188,7 @@ impl<'f> Emitter<'f> {
                 code.number(4, i64::from(integer.bytes));
                 self.try_call(code, "d_read")?;
                 self.value(code, 2, *to);
-                super::operators::convert(code, 2, *integer);
+                convert(code, 2, *integer);
                 self.keep(code, 2, *to);
             }
             Step::ReadText { to, address } => {
@@ -267,7 +267,7 @@ impl<'f> Emitter<'f> {
                 of => {
                     self.value(code, 2, *value);
                     if let Some(integer) = of.as_integer() {
-                        super::operators::convert(code, 2, integer);
+                        convert(code, 2, integer);
                     }
                     self.call(code, "d_put")?;
                 }

@@ -195,6 +195,9 @@ impl Slots {
     }
 }
 
+/// The register that has the facts of a condition.
+pub(super) const FACTS: u8 = 1;
+
 /// The first register of BPF that is a slot.
 const FIRST: u8 = 2;
 

@@ -1,8 +1,9 @@
 //! Values in slots: constants, facts, strings, and the functions of programs.
 
 use super::clause::Emitter;
+use super::conversion::convert;
 use super::layout::{self, fact};
-use super::registers::Home;
+use super::registers::{FACTS, Home};
 use super::{Emitted, KernelError};
 use crate::assembler::{Code, code};
 use crate::form::{Fact, Register};
@@ -11,9 +12,6 @@ use crate::program::variables::same_variable;
 use crate::types::Type;
 
 const MACHINE: u8 = layout::MACHINE;
-
-/// The register that has the facts of a condition.
-pub(super) const FACTS: u8 = 1;
 
 pub(super) fn slot_at(slot: usize) -> i16 {
     layout::SLOT + (slot * 8) as i16
@@ -143,7 +141,7 @@ impl Emitter<'_> {
             }
             of => {
                 if let Some(integer) = of.as_integer() {
-                    super::operators::convert(code, 2, integer);
+                    convert(code, 2, integer);
                 }
                 self.keep(code, 2, to);
             }
