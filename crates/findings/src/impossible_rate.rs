@@ -9,7 +9,8 @@ use iotomy_record::numbers::{bytes, duration};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Copied, Declaration, KnownLimits, Rule, UnnamedFinding};
+use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
+use crate::known_limits::KnownLimits;
 use crate::run::{Flow, NULL, Run, ZERO, rate};
 use crate::{by_reference, holes, mapped_untouched};
 

@@ -25,6 +25,7 @@ mod finding;
 mod herd;
 mod holes;
 mod impossible_rate;
+mod known_limits;
 mod left_behind;
 mod mapped_untouched;
 mod noise;
@@ -62,7 +63,8 @@ pub use facts::Fact;
 pub use finding::Declaration;
 pub use registry::FINDINGS;
 
-use finding::{Copied, KnownLimits, Rule};
+use finding::{Copied, Rule};
+use known_limits::KnownLimits;
 use run::Run;
 
 /// The result of judging.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, RingOperation, Trace};
 
-use crate::finding::KnownLimits;
+use crate::known_limits::KnownLimits;
 
 /// One run and the time it took.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, KnownLimits, Rule, UnnamedFinding};
+use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::known_limits::KnownLimits;
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",
