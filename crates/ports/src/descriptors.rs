@@ -13,9 +13,10 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::Closes;
+use crate::errno::errno;
 use crate::event::{Event, Source};
 use crate::inside::is_inside;
-use crate::port::{ONE_SHOT, Port, always_ready, errno};
+use crate::port::{ONE_SHOT, Port, always_ready};
 use crate::retrieve::Fate;
 use crate::shared::{Field, Kind, Locked, Node, State};
 

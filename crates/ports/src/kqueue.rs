@@ -25,6 +25,7 @@ mod signal;
 mod timer;
 mod user;
 mod vnode;
+mod watched;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +39,9 @@ use iotomy_sys::signal_watch;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
+use crate::errno::errno;
 use crate::inside::{Inside, NotedCloses, is_inside};
-use crate::port::{Closes, READABLE, errno};
+use crate::port::{Closes, READABLE};
 use crate::retrieve::Deadline;
 use harvest::Out;
 pub use kevent::{Kevent, filter, flag, note};

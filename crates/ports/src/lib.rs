@@ -16,6 +16,7 @@
 mod bell;
 mod completion_port;
 mod descriptors;
+mod errno;
 mod event;
 mod file;
 mod inside;

@@ -19,9 +19,10 @@ use iotomy_sys::{forks, same_file};
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use rustix::io::Errno;
 
+use crate::errno::errno;
 use crate::inside::{Inside, NotedCloses, is_inside};
 use crate::numbers::NumberMap;
-use crate::port::{READABLE, always_ready, errno};
+use crate::port::{READABLE, always_ready};
 use crate::retrieve::Deadline;
 
 /// A descriptor, the events that are wanted, and those that there are (`struct pollfd`).

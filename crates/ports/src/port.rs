@@ -11,6 +11,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::bell::Bell;
+use crate::errno::errno;
 use crate::inside::{NotedCloses, is_inside};
 use crate::local::Local;
 use crate::shared::{Kind, Locked, Node, Shared, State};
@@ -224,10 +225,4 @@ pub(crate) fn always_ready() -> PollFlags {
         | PollFlags::WRNORM
         | PollFlags::RDBAND
         | PollFlags::WRBAND
-}
-
-/// The error of a system call.
-#[expect(clippy::needless_pass_by_value, reason = "it stands where a result's error is mapped")]
-pub(crate) fn errno(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::NOMEM)
 }

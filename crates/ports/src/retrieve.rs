@@ -12,8 +12,9 @@ use iotomy_sys::epoll::{EpollEvent, EventBuffer};
 use iotomy_sys::forks;
 use rustix::io::Errno;
 
+use crate::errno::errno;
 use crate::event::{Event, Source};
-use crate::port::{BELL, Port, errno};
+use crate::port::{BELL, Port};
 use crate::shared::{Field, Kind, Locked, Node, State};
 
 /// How long a thread waits for more events while some are queued.

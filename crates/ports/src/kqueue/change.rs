@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use super::kevent::{Kevent, filter, flag};
 use super::notes::{Note, Source, Tag};
 use super::{Kqueue, State, descriptor, signal, timer, user};
-use crate::port::{Closes, errno};
+use crate::errno::errno;
+use crate::port::Closes;
 
 impl Kqueue {
     /// Makes one change.

@@ -11,8 +11,7 @@ use iotomy_sys::private_fd::PrivateFd;
 use iotomy_sys::signal_watch::Watched;
 
 use super::kevent::{Kevent, filter};
-use super::process::WatchedProcess;
-use super::vnode::WatchedFile;
+use super::watched::{WatchedFile, WatchedProcess};
 use crate::numbers::NumberMap;
 
 /// For what a set told that need not be so any more. A set tells of no event without any.

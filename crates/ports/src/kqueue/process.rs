@@ -17,36 +17,13 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::change::remove_from;
 use super::kevent::{Kevent, filter, flag, note};
 use super::notes::{Note, Notes, Source, Tag};
+use super::watched::WatchedProcess;
 use super::{Kqueue, PROCESSES, State, Verdict};
-use crate::port::{READABLE, errno};
+use crate::errno::errno;
+use crate::port::READABLE;
 
 /// What the connector tells of.
 const TOLD: u32 = note::FORK | note::EXEC | note::TRACK;
-
-/// A process that is watched.
-#[derive(Debug, Default)]
-pub(super) struct WatchedProcess {
-    /// None of one that had been waited for when its parent's fork was told.
-    pidfd: Option<PrivateFd>,
-    /// What happened and was not told yet, but for its end.
-    came: u32,
-    /// The parent of a child that is watched because its parent is.
-    parent: i32,
-    /// The status with which it ended, if that has been told.
-    status: Option<i32>,
-    /// Whether the kernel may have told of it without having been heard.
-    is_untold: bool,
-}
-
-impl WatchedProcess {
-    pub(super) fn has_come(&self) -> bool {
-        self.came != 0
-    }
-
-    pub(super) fn pidfd(&self) -> Option<&PrivateFd> {
-        self.pidfd.as_ref()
-    }
-}
 
 /// What a queue is told of processes, while notes ask for more than ends.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::Verdict;
 use super::kevent::{Kevent, flag};
 use super::notes::{Note, Source};
-use crate::port::errno;
+use crate::errno::errno;
 
 pub(super) fn start(note: &mut Note) -> Result<(), Errno> {
     let signal = i32::try_from(note.event.ident).map_err(|_| Errno::INVAL)?;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_ctl};
 use iotomy_sys::measure::{self, FileKind, FileStatus};
@@ -15,28 +15,10 @@ use rustix::io::Errno;
 
 use super::kevent::{Kevent, note};
 use super::notes::{Note, Notes, Source, Tag};
+use super::watched::WatchedFile;
 use super::{CHANGES, Kqueue, State, Verdict};
-use crate::port::{READABLE, errno};
-
-/// What is known of a file that is watched.
-#[derive(Debug)]
-pub(super) struct WatchedFile {
-    watch: i32,
-    last: FileStatus,
-    /// What happened and was not told yet.
-    came: u32,
-}
-
-impl WatchedFile {
-    pub(super) fn has_come(&self) -> bool {
-        self.came != 0
-    }
-
-    /// Whether a descriptor is this file.
-    pub(super) fn is(&self, fd: RawFd) -> bool {
-        measure::status(fd).is_ok_and(|now| now.identity == self.last.identity)
-    }
-}
+use crate::errno::errno;
+use crate::port::READABLE;
 
 /// The files of a queue.
 #[derive(Debug, Default)]
