@@ -13,7 +13,7 @@ use iotomy_sys::forks;
 
 use crate::calls::fail;
 use crate::opened::{PORTS, QUEUES, SETS};
-use crate::replaced::Replaced;
+use crate::replaced::{CLOSEDIR, FCLOSE};
 
 const CLOSE_RANGE_CLOEXEC: c_int = 4;
 
@@ -127,9 +127,6 @@ pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_in
 pub extern "C" fn closefrom(lowest: c_int) {
     close_range(lowest.max(0).cast_unsigned(), c_uint::MAX, 0);
 }
-
-pub(crate) static FCLOSE: Replaced = Replaced::new(c"fclose");
-pub(crate) static CLOSEDIR: Replaced = Replaced::new(c"closedir");
 
 /// `int fclose(FILE *stream)`.
 ///

@@ -16,7 +16,9 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::calls::fail;
 use crate::opened::{Opened, SETS};
-use crate::replaced::Replaced;
+use crate::replaced::{
+    IOCTL, OPEN, OPEN_2, OPEN64, OPEN64_2, OPENAT, OPENAT64, PWRITE, PWRITE64, Replaced, WRITE,
+};
 
 /// The requests of `ioctl`, as in sys/devpoll.h.
 const DP_POLL: c_ulong = 0xD001;
@@ -53,13 +55,6 @@ unsafe fn open_set(path: *const c_char, flags: c_int) -> Option<c_int> {
 /// Defines functions that open a file by its path and flags, with or without a mode.
 macro_rules! opens {
     ($($name:ident, $own:ident ( $($before:ident : $type:ty),* ; $($mode:ident)? );)*) => {$(
-        pub(crate) static $own: Replaced = match CStr::from_bytes_with_nul(
-            concat!(stringify!($name), "\0").as_bytes(),
-        ) {
-            Ok(name) => Replaced::new(name),
-            Err(_) => panic!("a name with a null"),
-        };
-
         /// As open(2). The mode is passed on whether the caller gave one or not.
         ///
         /// # Safety
@@ -103,11 +98,6 @@ opens! {
     __open_2, OPEN_2(;);
     __open64_2, OPEN64_2(;);
 }
-
-pub(crate) static WRITE: Replaced = Replaced::new(c"write");
-pub(crate) static PWRITE: Replaced = Replaced::new(c"pwrite");
-pub(crate) static PWRITE64: Replaced = Replaced::new(c"pwrite64");
-pub(crate) static IOCTL: Replaced = Replaced::new(c"ioctl");
 
 /// A set that is used by a duplicate of its descriptor for the first time: the C library's function has
 /// failed as it does for a descriptor that is none of its own.

@@ -6,8 +6,6 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::{closing, dev_poll};
-
 /// A function of the C library, looked up when it is first needed.
 pub(crate) struct Replaced {
     name: &'static CStr,
@@ -32,10 +30,22 @@ impl Replaced {
     }
 }
 
+pub(crate) static OPEN: Replaced = Replaced::new(c"open");
+pub(crate) static OPEN64: Replaced = Replaced::new(c"open64");
+pub(crate) static OPENAT: Replaced = Replaced::new(c"openat");
+pub(crate) static OPENAT64: Replaced = Replaced::new(c"openat64");
+pub(crate) static OPEN_2: Replaced = Replaced::new(c"__open_2");
+pub(crate) static OPEN64_2: Replaced = Replaced::new(c"__open64_2");
+pub(crate) static WRITE: Replaced = Replaced::new(c"write");
+pub(crate) static PWRITE: Replaced = Replaced::new(c"pwrite");
+pub(crate) static PWRITE64: Replaced = Replaced::new(c"pwrite64");
+pub(crate) static IOCTL: Replaced = Replaced::new(c"ioctl");
+pub(crate) static FCLOSE: Replaced = Replaced::new(c"fclose");
+pub(crate) static CLOSEDIR: Replaced = Replaced::new(c"closedir");
+
 extern "C" fn look_up() {
-    use dev_poll::{IOCTL, OPEN, OPEN64, OPENAT, OPENAT64, PWRITE, PWRITE64, WRITE};
     let opens = [&OPEN, &OPEN64, &OPENAT, &OPENAT64];
-    let others = [&WRITE, &PWRITE, &PWRITE64, &IOCTL, &closing::FCLOSE, &closing::CLOSEDIR];
+    let others = [&WRITE, &PWRITE, &PWRITE64, &IOCTL, &FCLOSE, &CLOSEDIR];
     for replaced in opens.into_iter().chain(others) {
         replaced.address();
     }
