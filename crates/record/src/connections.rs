@@ -8,16 +8,6 @@ use crate::absent::is_zero;
 use crate::statistic::{Joins, Value};
 use crate::{Socket, statistic, statistics};
 
-/// How connections were made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// By a connect.
-    Connect,
-    /// By the connect of the other end.
-    Accept,
-}
-
 statistics! {
     /// Connections of one program image with one peer. Of those that the image makes there is no local
     /// address, of those that it accepts no remote port: the kernel chooses these.
@@ -204,6 +194,7 @@ impl TcpFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Role;
 
     #[test]
     fn the_least_round_trip_is_of_those_that_are_known() {

@@ -31,6 +31,7 @@ pub mod numbers;
 mod paths;
 mod printable;
 mod race;
+mod race_verdict;
 mod ring;
 mod ring_operations;
 mod roll_up;
@@ -53,7 +54,7 @@ pub use anatomy::{
     Requests, Sampled, Sampling, SlowCall, SlowestCalls, Stack, StackKind, UserStacks,
 };
 pub use capacity::{CpuCapacity, Throttled};
-pub use connections::{Connection, Role, TcpFigures};
+pub use connections::{Connection, TcpFigures};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use d::{DBucket, DKey, DRow, DRun};
 pub use diff::{
@@ -71,15 +72,16 @@ pub use machine::Machine;
 pub use paths::PathUse;
 pub use printable::{ascii_sign, lines, message, printable};
 pub use race::{
-    Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
-    Spread, State, Term, TermKind,
+    Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, Run, Spread, State,
+    Term, TermKind,
 };
+pub use race_verdict::RaceVerdict;
 pub use ring::LastStretch;
 pub use ring_operations::RingOperation;
 pub use roll_up::{ImageRows, RollUp};
 pub use slow::{Caller, EndedBy, WakeContext, Waker, WholeCall};
 pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
-pub use socket::Socket;
+pub use socket::{Role, Socket};
 pub use socket_names::SocketNames;
 pub use sweep::{
     AxisValue, Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Sweep, SweepAxis, SweepRun, Visit,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::absent::is_zero;
-use crate::{Against, Exit, Finding, Machine, Sampled, Trace};
+use crate::{Against, Exit, Finding, Machine, RaceVerdict, Sampled, Trace};
 
 /// One race. A race of one command is that command timed and traced alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -197,20 +197,6 @@ pub enum Metric {
     Wall,
     /// Time on CPUs.
     Cpu,
-}
-
-/// The verdict of a comparison, for the contender that is not the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RaceVerdict {
-    /// It takes less.
-    Faster,
-    /// It takes more.
-    Slower,
-    /// It takes the same, apart from less than the smallest relevant effect.
-    NoDifference,
-    /// There are too few runs for a verdict.
-    Undecided,
 }
 
 /// Two contenders compared.

@@ -2,7 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Role;
+/// How connections were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// By a connect.
+    Connect,
+    /// By the connect of the other end.
+    Accept,
+}
 
 /// A socket, when a call first moved bytes through it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]

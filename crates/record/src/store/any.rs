@@ -1,6 +1,4 @@
 //! A record of any kind.
-//!
-//! The single list of kinds, by which records are distinguished.
 
 use std::io;
 use std::path::Path;
@@ -8,9 +6,6 @@ use std::path::Path;
 use super::parse::{self, Stored};
 use super::{OutputFile, RecordError, StoreError};
 use crate::{Anatomy, CopyRun, DRun, Limits, Machine, Race, Sweep, Trace};
-
-/// The kinds of records, as their schemas name them.
-pub const KINDS: [&str; 7] = ["trace", "anatomy", "race", "copy", "limits", "sweep", "d"];
 
 /// A record of any kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,6 +175,7 @@ fn save<R: Stored>(record: &R, to: OutputFile) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::KINDS;
     use super::*;
 
     #[test]
