@@ -11,9 +11,11 @@ use std::fmt;
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
+use crate::declaration::{Choice, Declaration};
 use crate::end::{End, Kind};
-use crate::job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome};
-use crate::mover::{Choice, Declaration, Mover};
+use crate::job::{BLOCK_SIZE, Job};
+use crate::mover::Mover;
+use crate::outcome::{MoveError, Moved, Outcome};
 use crate::registry::MOVERS;
 use crate::route::{ONE_ROUND, Route};
 use crate::splice::PIPE_SIZE;

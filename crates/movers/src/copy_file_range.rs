@@ -18,13 +18,13 @@
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 
-use iotomy_host::file_systems;
 use iotomy_sys::extent::first_place;
 
 use crate::in_kernel::{probed, repeat};
 use crate::position::{Positions, apart};
 use crate::refusal::{only, plain};
 use crate::route::Route;
+use crate::sharing::may_share;
 use crate::{
     Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse,
     Traffic,
@@ -61,14 +61,6 @@ static DECLARATION: Declaration = Declaration {
     ],
     tunings: &[],
 };
-
-/// File systems that never share extents: ext2 to ext4, tmpfs.
-const SHARES_NOTHING: [u64; 2] = [file_systems::EXT4, file_systems::TMPFS];
-
-/// Whether the copy of a file of this file system may share its extents.
-pub(crate) fn may_share(end: &End<'_>) -> bool {
-    !SHARES_NOTHING.contains(&end.magic())
-}
 
 /// The traffic of `bytes` that one call of copy_file_range(2) moved from these positions.
 pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, at: Positions, bytes: u64) -> Traffic {

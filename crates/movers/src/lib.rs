@@ -10,6 +10,7 @@
 
 pub mod chooser;
 mod copy_file_range;
+mod declaration;
 mod direct;
 mod end;
 mod fallocate;
@@ -22,6 +23,7 @@ mod memory;
 mod mmap_write;
 mod mover;
 mod null;
+mod outcome;
 mod parallel;
 mod patience;
 mod pipelined;
@@ -33,10 +35,13 @@ mod registry;
 mod reopen;
 pub mod route;
 mod sendfile;
+mod sharing;
 mod splice;
 mod vmsplice;
 
+pub use declaration::{Choice, Declaration, Holes};
 pub use end::{End, Kind};
-pub use job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome, Reflink, Side, Sparse, Traffic};
-pub use mover::{Choice, Declaration, Holes, Mover, Probe, Session};
+pub use job::{BLOCK_SIZE, Job, Reflink, Sparse};
+pub use mover::{Mover, Probe, Session};
+pub use outcome::{MoveError, Moved, Outcome, Side, Traffic};
 pub use registry::{MOVERS, mover};

@@ -25,13 +25,14 @@ use rustix::io::{Errno, pread, pwrite};
 
 use iotomy_sys::buffer::Aligned;
 
-use crate::copy_file_range::{may_share, traffic};
+use crate::copy_file_range::traffic;
 use crate::in_kernel::side_of;
 use crate::join::join;
 use crate::patience::patiently_both;
 use crate::position::{Positions, apart, begin};
 use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
+use crate::sharing::may_share;
 use crate::{
     Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink, Side, Sparse,
     memory,

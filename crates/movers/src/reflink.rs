@@ -15,12 +15,12 @@ use rustix::io::Errno;
 
 use iotomy_sys::clone_range::clone_range;
 
-use crate::copy_file_range::may_share;
 use crate::patience::uninterrupted;
 use crate::position::Positions;
 use crate::read_write::read_on;
 use crate::refusal::{only, plain};
 use crate::route::Route;
+use crate::sharing::may_share;
 use crate::{
     Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish,
     Side, Sparse, Traffic,

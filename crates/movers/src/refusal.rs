@@ -32,6 +32,14 @@ pub(crate) fn is_refusal(errno: Errno) -> bool {
     )
 }
 
+impl MoveError {
+    /// Whether the kernel has refused, too late for another mover, a call that is not of the plainest.
+    pub fn is_late_refusal(&self) -> bool {
+        let errno = Errno::from_io_error(&self.source);
+        !matches!(self.call, "read" | "write") && errno.is_some_and(is_refusal)
+    }
+}
+
 /// The end of a run by `errno` of `call`: a refusal when nothing had moved and it may be one.
 pub(crate) fn refused_or_failed(
     of: &Declaration,

@@ -14,9 +14,9 @@
 
 use std::thread::available_parallelism;
 
-use crate::copy_file_range::may_share;
 use crate::end::{End, Kind};
 use crate::job::{Job, Reflink, Sparse};
+use crate::sharing::may_share;
 
 /// A route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
