@@ -14,7 +14,7 @@ use super::compare::{Rules, compare, counting, spread, value};
 use super::deny::{self, Denial};
 use super::runner::{Outcome, Runnable, Runner};
 use super::sweep::{self, Filled};
-use super::tracing::Traced;
+use super::traced::Traced;
 use super::{Options, RaceError, RaceHost, alone, attribution, plan, price, state};
 
 /// Without a number of runs, a race ends when it is decided; or after as many blocks, one of the

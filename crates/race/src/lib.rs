@@ -19,6 +19,7 @@ mod price;
 mod runner;
 mod state;
 mod sweep;
+mod traced;
 mod tracing;
 mod words;
 

@@ -4,24 +4,8 @@ use iotomy_record::{Metric, Trace};
 
 use super::compare::{counting, value};
 use super::in_progress::{RaceInProgress, label};
+use super::traced::Traced;
 use super::{RaceError, RaceHost, Untraced, attribution};
-
-/// The result of tracing a contender.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Traced {
-    /// The run that stands for it.
-    pub(super) trace: Option<Trace>,
-    /// Why there is none, where one was wanted.
-    pub(super) untraced: Option<String>,
-}
-
-impl Traced {
-    pub(super) fn missed(&mut self, why: String) {
-        if self.trace.is_none() {
-            self.untraced = Some(why);
-        }
-    }
-}
 
 impl RaceInProgress<'_> {
     /// Traces every contender, the short ones several times: of these the run whose time is nearest
