@@ -14,6 +14,7 @@ mod many;
 mod messages;
 mod notified;
 mod raw;
+mod ring;
 mod ring_connections;
 mod rings;
 mod signals;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use io_uring::{opcode, squeue, types};
 
-use crate::rings::{Ring, buffer};
+use crate::ring::{Ring, buffer};
 
 /// An address as the kernel takes it; it is never freed.
 fn address(of: &TcpListener) -> &'static libc::sockaddr_in {
