@@ -9,12 +9,24 @@ use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_sys::syscalls::Abi;
 use iotomy_sys::{errno, syscalls};
 
-use crate::filter::{
-    self, CallFacts, MOST_INSTRUCTIONS, Sums, VARIABLES, Verdict, bits, descriptor, fact,
-    is_of_call, is_of_ring,
-};
+use crate::call_names::{bits, calls, descriptor, is_of_call, is_of_ring};
 use crate::naming::{CallNumber, call_name, plain_name};
 use crate::ring_names;
+use crate::variables::{self, CallFacts, Sums, VARIABLES, fact};
+
+/// Instructions that there is room for in `condition` of `where.bpf.h`.
+pub(crate) const MOST_INSTRUCTIONS: usize = 2040;
+
+/// What a filter makes of a call by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All of them are counted.
+    All,
+    /// None is.
+    None,
+    /// The single call decides.
+    Open,
+}
 
 /// A condition, and its instructions.
 #[derive(Debug, Clone)]
@@ -40,7 +52,7 @@ impl Compiled {
                 return Err(Problem { span: span.clone(), message: message.to_owned(), advice });
             }
         }
-        if let Some(problem) = condition.unfulfilled(&filter::range) {
+        if let Some(problem) = condition.unfulfilled(&variables::range) {
             return Err(problem);
         }
         let code = condition.emit(fact::WORDS, MOST_INSTRUCTIONS).map_err(|error| Problem {
@@ -130,7 +142,7 @@ fn names_nothing(test: &StringTest) -> Option<(&'static str, String)> {
     if !matches!(test.fact, fact::CALL | fact::GROUP) {
         return None;
     }
-    let is_call = || filter::calls(|name| is_of_call(test, name)) != filter::calls(|_| false);
+    let is_call = || calls(|name| is_of_call(test, name)) != calls(|_| false);
     if is_call() || (0..256).any(|op| is_of_ring(test, &ring_names::name(op))) {
         return None;
     }
@@ -154,12 +166,12 @@ fn names_nothing(test: &StringTest) -> Option<(&'static str, String)> {
 
 /// The call or the ring operation that a misspelt name may mean.
 pub fn nearest_call(text: &str) -> Option<String> {
-    let calls = [Abi::X86_64, Abi::I386]
+    let names = [Abi::X86_64, Abi::I386]
         .into_iter()
         .flat_map(|abi| (0..512).map(move |number| syscalls::name(abi, number)))
         .filter(|name| !name.starts_with("syscall_"));
     let rings = ring_names::ring_operations().map(|name| format!("{RING_PREFIX}{name}"));
-    let known: Vec<String> = calls.chain(rings).collect();
+    let known: Vec<String> = names.chain(rings).collect();
     nearest(text, known.iter().map(String::as_str)).map(str::to_owned)
 }
 

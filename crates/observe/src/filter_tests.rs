@@ -1,5 +1,7 @@
 //! What conditions make of calls by their names alone and by their facts, and which are refused.
 
+use iotomy_sys::syscalls::Abi;
+
 use super::*;
 
 fn verdict(text: &str, call: &str) -> Verdict {

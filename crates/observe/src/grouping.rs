@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_record::{Group, Groups, Key, statistic, without_numbers};
 
-use crate::filter::{CallFacts, VARIABLES, fact};
 use crate::naming::{error_name, plain_name};
+use crate::variables::{CallFacts, VARIABLES, fact};
 
 /// Most variables: as many as `struct by_key` of `where.h` has words.
 pub(crate) const MOST_KEYS: usize = 4;

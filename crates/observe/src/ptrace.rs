@@ -18,6 +18,8 @@
 mod bytes;
 mod calibrate;
 mod connections;
+mod entered;
+mod exec_calls;
 mod filtered;
 mod peer_texts;
 mod peers;
@@ -39,9 +41,9 @@ use iotomy_sys::thread_wake::ThreadWake;
 use crate::cache;
 use crate::capacity::Limits;
 use crate::clock::nanoseconds;
-use crate::filter::fact;
 use crate::interrupts::Interrupts;
 use crate::price::{Price, Range, Work};
+use crate::variables::fact;
 use crate::{
     Declaration, ObserveError, Observer, OptionalViewer, Probe, Request, Selection, Target,
     WatchStart,

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use iotomy_sys::launch::Command;
 
-use crate::filter::{Filter, Verdict, calls};
+use crate::call_names::calls;
+use crate::compiled::Verdict;
+use crate::filter::Filter;
 use crate::naming::plain_name;
 use crate::ring_names;
 use crate::selection::Selection;

@@ -10,9 +10,12 @@ use iotomy_dtrace::{Instruction, Pattern};
 use iotomy_sys::syscalls::{self, Abi};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use crate::filter::{Filter, Verdict, calls, descriptor, fact};
+use crate::call_names::{calls, descriptor};
+use crate::compiled::Verdict;
+use crate::filter::Filter;
 use crate::grouping::MOST_KEYS;
 use crate::ring_names;
+use crate::variables::fact;
 
 /// `r0 = 1; exit`: of a filter without a condition.
 const TRUE: [Instruction; 2] = [1 << 32 | 0xb7, 0x95];

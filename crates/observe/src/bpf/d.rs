@@ -30,8 +30,8 @@ use iotomy_sys::perf_event::{Scope, open_clock};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, RingBuffer};
 
 use super::object::map;
+use super::perf_events::{attach_event, online};
 use super::refusal::refusal;
-use super::sampler::{attach_event, online};
 pub use calls::probes;
 pub use explain::{Explanation, MapFacts, ProbeFacts, ProgramFacts};
 pub use load::LoadError;

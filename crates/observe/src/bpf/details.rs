@@ -2,7 +2,7 @@
 //! the one that ended the watch.
 
 use super::layout::{COMM_LEN, Fields, FileKey, Wire, text};
-use crate::filter::Sums;
+use crate::variables::Sums;
 
 /// A path that calls of a thread were given, by outcome.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,6 @@
 //! hashes, arrays, and arrays a CPU. Everything else is declared here, and `loading.rs` leaves out what the kernel
 //! refuses.
 
-use super::without::Without;
-
 /// Something of a kernel that it may refuse, and what it costs to be without.
 #[derive(Debug)]
 pub struct Feature {
@@ -241,6 +239,11 @@ impl Feature {
         })
     }
 
+    /// Whether programs of this name are part of it by their name alone.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.has(|part| matches!(part, Program(begins) if name.starts_with(begins)))
+    }
+
     pub(super) fn has_map(&self, kind: u32) -> bool {
         self.has(|part| *part == Map(kind))
     }
@@ -248,27 +251,6 @@ impl Feature {
     pub(super) fn has_helper(&self, number: u32) -> bool {
         self.has(|part| *part == Helper(number))
     }
-}
-
-/// What may be left out because of a refused program: its helper first, then itself, then its type.
-pub(super) fn of_program(
-    without: &Without,
-    section: &str,
-    name: &str,
-    helper: Option<u32>,
-) -> Option<&'static Feature> {
-    let left = || FEATURES.iter().filter(|one| !without.lacks(one));
-    let by_helper = helper.and_then(|number| left().find(|one| one.has_helper(number)));
-    let by_name = || {
-        left()
-            .find(|one| one.has(|part| matches!(part, Program(begins) if name.starts_with(begins))))
-    };
-    by_helper.or_else(by_name).or_else(|| left().find(|one| one.has_program(section, name)))
-}
-
-/// What may be left out because of a refused map.
-pub(super) fn of_map(without: &Without, kind: u32) -> Option<&'static Feature> {
-    FEATURES.iter().find(|one| one.has_map(kind) && !without.lacks(one))
 }
 
 #[cfg(test)]
@@ -301,21 +283,5 @@ mod tests {
             let (_, number) = numbers.iter().find(|(one, _)| *one == constant).unwrap();
             assert_eq!(1 << number, feature(name).bit(), "{constant}");
         }
-    }
-
-    #[test]
-    fn a_refused_helper_is_left_out_before_the_program_that_calls_it() {
-        let mut without = Without::default();
-        let refused = |without: &Without, helper| {
-            of_program(without, "perf_event", "sample", helper).map(|one| one.name)
-        };
-        assert_eq!(refused(&without, Some(180)), Some("bpf_find_vma"));
-        assert_eq!(refused(&without, Some(1)), Some("perf events"));
-        without.add(feature("bpf_find_vma"), "EINVAL".to_owned());
-        assert_eq!(refused(&without, Some(180)), Some("perf events"));
-        without.add(feature("perf events"), "EPERM".to_owned());
-        assert_eq!(refused(&without, None), None);
-        assert_eq!(of_map(&without, 27).map(|one| one.name), Some("ring buffers"));
-        assert_eq!(of_map(&without, 1).map(|one| one.name), None);
     }
 }

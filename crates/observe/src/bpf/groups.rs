@@ -6,11 +6,11 @@ use iotomy_record::{Group, Key, lossless, without_numbers};
 
 use super::books::Books;
 use super::layout::{Fields, Wire};
+use super::names::call_or_ring;
 use super::object::{RowAction, Session};
-use super::outcome::call_or_ring;
-use crate::filter::fact;
 use crate::grouping::{GroupBook, MOST_KEYS, error, lowest};
 use crate::request::Request;
+use crate::variables::fact;
 
 /// In place of a text: there was no room for it.
 const NO_ROOM: u64 = 1;

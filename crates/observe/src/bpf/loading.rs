@@ -3,10 +3,11 @@
 
 use libbpf_rs::{MapType, Object, OpenObject};
 
-use super::features::{self, Feature};
+use super::features::{FEATURES, Feature};
+use super::parts::Parts;
 use super::refusal::{Verdict, forget_messages, refusal, verdict};
 use super::refuse::Refusing;
-use super::without::{Refused, Without};
+use super::without::{Refused, Without, of_map, of_program};
 
 /// What an object is for, and what it cannot do without.
 pub(super) struct Purpose {
@@ -37,35 +38,6 @@ pub(super) fn load(
     })
 }
 
-/// Programs and maps that will be made.
-pub(super) struct Parts {
-    /// Names and sections.
-    pub(super) programs: Vec<(String, String)>,
-    /// Names and types.
-    pub(super) maps: Vec<(String, u32)>,
-}
-
-impl Parts {
-    pub(super) fn of(open: &OpenObject) -> Self {
-        let text = |name: &std::ffi::OsStr| name.to_string_lossy().into_owned();
-        let programs = open.progs().filter(|program| program.autoload());
-        let maps = open.maps().filter(|map| map.autocreate());
-        Self {
-            programs: programs.map(|one| (text(one.name()), text(one.section()))).collect(),
-            maps: maps.map(|map| (text(map.name()), map.map_type() as u32)).collect(),
-        }
-    }
-
-    fn section(&self, program: &str) -> &str {
-        let found = self.programs.iter().find(|(name, _)| name == program);
-        found.map_or("", |(_, section)| section)
-    }
-
-    fn kind(&self, map: &str) -> Option<u32> {
-        self.maps.iter().find(|(name, _)| name == map).map(|(_, kind)| *kind)
-    }
-}
-
 /// A hash that takes the place of one that drops its oldest rows.
 const LRU: &str = "LRU hashes";
 
@@ -77,7 +49,7 @@ const MOST_TASKS: u32 = 65_536;
 pub(super) const FORGETS: &str = "forget";
 
 fn leave_out(open: &mut OpenObject, without: &Without) -> Result<(), libbpf_rs::Error> {
-    let lacking = || features::FEATURES.iter().filter(|one| without.lacks(one));
+    let lacking = || FEATURES.iter().filter(|one| without.lacks(one));
     for mut program in open.progs_mut() {
         let (section, name) = (program.section().to_owned(), program.name().to_owned());
         let (section, name) = (section.to_string_lossy(), name.to_string_lossy());
@@ -112,11 +84,11 @@ fn named(purpose: &Purpose, without: &Without, parts: &Parts, verdict: Verdict) 
     let (what, feature) = match (&program, &map) {
         (Some(program), _) => {
             let section = parts.section(program);
-            let feature = features::of_program(without, section, program, helper);
+            let feature = of_program(without, section, program, helper);
             (format!("{program} ({section})"), feature)
         }
         (None, Some(map)) => {
-            let feature = parts.kind(map).and_then(|kind| features::of_map(without, kind));
+            let feature = parts.kind(map).and_then(|kind| of_map(without, kind));
             let kind = feature.map_or_else(String::new, |one| format!(", of {}", one.name));
             (format!("the map {map}{kind}"), feature)
         }

@@ -48,7 +48,8 @@ use super::ring_rows::{
 };
 use super::without::{Refused, Without};
 use crate::Selection;
-use crate::filter::{Filter, fact};
+use crate::filter::Filter;
+use crate::variables::fact;
 
 static OBJECT: Embedded = embedded!("trace");
 static OBJECT_WITH_DETAILS: Embedded = embedded!("trace_details");

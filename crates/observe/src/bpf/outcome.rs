@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_host::file_systems;
-use iotomy_record::calls::RING_PREFIX;
 use iotomy_record::{
     Call, Connection, FileKind, FileUse, ImageRows, LedgerRow, PathUse, Process, RingOperation,
     RollUp, Running, Trace, statistic,
@@ -13,17 +12,15 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::books::{Books, CallBook, PathBook, PathPart, Paths};
 use super::details::SlowRow;
 use super::file_numbers::FileNumbers;
-use super::layout::{
-    CALL_I386, CALL_NUMBER, FileKey, FileName, Image, Program, SECOND_PATH, SOCKFS,
-};
+use super::layout::{CALL_NUMBER, FileKey, FileName, Image, Program, SECOND_PATH};
+use super::names::{abi, exec, kind, name, path};
 use super::slowest;
-use crate::filter::Sums;
 use crate::naming::{call_name, error_name, join, numbers, plain_name, sort_calls};
 use crate::price::Work;
 use crate::request::{Request, Target};
-use crate::ring_names;
 use crate::sockets::{SocketName, named};
 use crate::threads::Threads;
+use crate::variables::Sums;
 
 /// What comes from the books.
 #[derive(Default)]
@@ -185,10 +182,6 @@ fn places(images: &[(u32, Image)]) -> Vec<Place> {
     places
 }
 
-pub(super) fn exec(books: &Books, image: u32) -> String {
-    books.program(image).map_or_else(|| String::from("?"), |program| program.exec.clone())
-}
-
 fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
     let (user_ns, system_ns) = split_runtime(image);
     let program = books.program(id);
@@ -238,26 +231,6 @@ fn calls(
         .collect();
     sort_calls(&mut rows);
     rows
-}
-
-fn name(call: u16) -> String {
-    call_name(abi(call), u32::from(call & CALL_NUMBER))
-}
-
-/// The operation of io_uring that stands in place of a call (`CALL_RING` of `where.h`), if one does.
-pub(super) fn ring_operation(call: u32) -> Option<String> {
-    const CALL_RING: u32 = 0x10000;
-    (call & CALL_RING != 0).then(|| ring_names::name(call & 0xff))
-}
-
-/// The name of a call, or of such an operation.
-pub(super) fn call_or_ring(call: u32) -> String {
-    let of_call = || call_name(abi(call as u16), call & u32::from(CALL_NUMBER));
-    ring_operation(call).map_or_else(of_call, |operation| format!("{RING_PREFIX}{operation}"))
-}
-
-pub(super) fn abi(call: u16) -> Abi {
-    if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 }
 }
 
 fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) -> Call {
@@ -392,39 +365,4 @@ fn as_first_met(file: FileUse, name: &FileName) -> FileUse {
             .then(|| name.cached_pages.saturating_mul(page)),
         ..file
     }
-}
-
-const ANON_INODE_FS: u64 = 0x0904_1934;
-const PIPEFS: u64 = 0x5049_5045;
-
-pub(super) fn kind(name: &FileName) -> FileKind {
-    match (name.mode & 0o170_000, name.magic) {
-        (_, ANON_INODE_FS) if name.components.first().is_some_and(|c| c == "[eventfd]") => {
-            FileKind::Eventfd
-        }
-        (_, ANON_INODE_FS) => FileKind::Anon,
-        (0o100_000, _) => FileKind::File,
-        (0o040_000, _) => FileKind::Directory,
-        (0o010_000, _) => FileKind::Pipe,
-        (0o140_000, _) => FileKind::Socket,
-        (0o020_000, _) => FileKind::Char,
-        (0o060_000, _) => FileKind::Block,
-        _ => FileKind::Other,
-    }
-}
-
-pub(super) fn path(name: &FileName, inode: u64) -> String {
-    let leaf = name.components.first().map_or("", String::as_str);
-    match name.magic {
-        ANON_INODE_FS => return format!("anon_inode:{leaf}"),
-        SOCKFS => return format!("socket:[{inode}]"),
-        PIPEFS => return format!("pipe:[{inode}]"),
-        _ => {}
-    }
-    let mut path = String::from(if name.whole { "" } else { "…" });
-    for component in name.components.iter().rev().filter(|c| *c != "/") {
-        path.push('/');
-        path.push_str(component);
-    }
-    if path.is_empty() { String::from("/") } else { path }
 }

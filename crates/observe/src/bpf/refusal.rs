@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use libbpf_rs::{ErrorKind, PrintLevel};
 
-use super::refuse::BEYOND;
+use super::helper_calls::BEYOND;
 
 thread_local! {
     /// The last message of libbpf: the reason of a refusal, which its error codes lack. It logs in

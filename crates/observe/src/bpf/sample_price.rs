@@ -16,7 +16,7 @@ use rustix::thread::{gettid, sched_getcpu};
 
 use super::calibrate::stay_on;
 use super::object::{Adoption, Session};
-use super::sampler::Loaded;
+use super::sample_object::Loaded;
 
 /// Samples a second meanwhile, below any usual bound (`kernel.perf_event_max_sample_rate`).
 const HZ: u32 = 10_000;

@@ -6,7 +6,7 @@ use iotomy_sys::syscalls;
 use super::books::{Books, Paths};
 use super::details::{CallerRow, SlowRow};
 use super::layout::{CALL_NUMBER, FileKey, Image};
-use super::outcome::{abi, call_or_ring, exec, path, ring_operation};
+use super::names::{abi, call_or_ring, exec, path, ring_operation};
 use crate::attach;
 use crate::naming::{call_name, error_name, join, plain_name};
 use crate::ring_names;

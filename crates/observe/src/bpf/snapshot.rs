@@ -22,8 +22,8 @@ use super::layout::{
     Program, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
+use super::names;
 use super::object::{RowAction, Session};
-use super::outcome;
 use super::rings::RingBook;
 use crate::naming::{call_name, error_name, plain_name};
 use crate::request::Request;
@@ -393,8 +393,8 @@ impl NameCache {
             return self.files.get(&key).cloned().unwrap_or_else(unknown);
         };
         let found = NamedFile {
-            kind: outcome::kind(&name),
-            path: outcome::path(&name, key.inode),
+            kind: names::kind(&name),
+            path: names::path(&name, key.inode),
             socket: name.socket.as_ref().map(SocketName::socket),
         };
         self.files.insert(key, found.clone());

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::embedded::{Embedded, embedded};
-use super::loading::Parts;
-use super::refuse::helper_calls;
+use super::helper_calls::helper_calls;
+use super::parts::Parts;
 
 static OBJECTS: [Embedded; 11] = [
     embedded!("shared"),

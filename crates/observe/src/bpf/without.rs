@@ -65,6 +65,24 @@ impl Without {
     }
 }
 
+/// What may be left out because of a refused program: its helper first, then itself, then its type.
+pub(super) fn of_program(
+    without: &Without,
+    section: &str,
+    name: &str,
+    helper: Option<u32>,
+) -> Option<&'static Feature> {
+    let left = || FEATURES.iter().filter(|one| !without.lacks(one));
+    let by_helper = helper.and_then(|number| left().find(|one| one.has_helper(number)));
+    let by_name = || left().find(|one| one.has_name(name));
+    by_helper.or_else(by_name).or_else(|| left().find(|one| one.has_program(section, name)))
+}
+
+/// What may be left out because of a refused map.
+pub(super) fn of_map(without: &Without, kind: u32) -> Option<&'static Feature> {
+    FEATURES.iter().find(|one| one.has_map(kind) && !without.lacks(one))
+}
+
 /// Loads, again without each feature that the kernel refuses and that can be left out.
 ///
 /// # Errors
@@ -86,6 +104,7 @@ pub(super) fn load_without<T>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::features::feature;
     use super::*;
 
     fn refused(feature: &'static Feature) -> Refused {
@@ -115,5 +134,21 @@ mod tests {
         assert_eq!(load_without(refuse).unwrap_err(), "task iterators");
         let other = |_: &Without| -> Result<(), Refused> { Err("base".to_owned().into()) };
         assert_eq!(load_without(other).unwrap_err(), "base");
+    }
+
+    #[test]
+    fn a_refused_helper_is_left_out_before_the_program_that_calls_it() {
+        let mut without = Without::default();
+        let refused = |without: &Without, helper| {
+            of_program(without, "perf_event", "sample", helper).map(|one| one.name)
+        };
+        assert_eq!(refused(&without, Some(180)), Some("bpf_find_vma"));
+        assert_eq!(refused(&without, Some(1)), Some("perf events"));
+        without.add(feature("bpf_find_vma"), "EINVAL".to_owned());
+        assert_eq!(refused(&without, Some(180)), Some("perf events"));
+        without.add(feature("perf events"), "EPERM".to_owned());
+        assert_eq!(refused(&without, None), None);
+        assert_eq!(of_map(&without, 27).map(|one| one.name), Some("ring buffers"));
+        assert_eq!(of_map(&without, 1).map(|one| one.name), None);
     }
 }

@@ -8,31 +8,16 @@ use iotomy_host::kernel_text;
 use iotomy_record::Group;
 use iotomy_sys::syscalls;
 
+use super::entered::{Entered, EntryFacts};
 use super::procfs;
 use super::session::Session;
-use super::tracees::Entered;
+use crate::call_names::descriptor;
 use crate::clock::nanoseconds;
-use crate::filter::{CallFacts, Verdict, descriptor, fact};
+use crate::compiled::Verdict;
 use crate::grouping::Grouping;
 use crate::naming::{CallNumber, call_name, plain_name};
 use crate::tally::ImageId;
-
-/// What is known of a call when it is entered: its descriptor may be another file's later.
-#[derive(Debug, Clone, Default)]
-pub(super) struct EntryFacts {
-    /// Whether the condition needs more than the call's number.
-    pub(super) is_doubtful: bool,
-    fd: i64,
-    paths: Vec<String>,
-    peer: String,
-}
-
-impl Entered {
-    /// Whether nothing is known of it before it returns.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.facts.as_ref().is_some_and(|facts| facts.is_doubtful)
-    }
-}
+use crate::variables::{CallFacts, fact};
 
 impl Session {
     /// The facts of a call that is entered; `None` where its number decides all.

@@ -1,18 +1,12 @@
 //! What a call's socket is connected to, in text, for conditions and groups: as `peer.bpf.h` has it.
 
-use std::collections::HashMap;
-
 use iotomy_sys::syscalls;
 
+use super::entered::Entered;
 use super::procfs;
 use super::session::Session;
 use super::sockets::Descriptor;
-use super::tracees::Entered;
 use crate::sockets::SocketName;
-
-/// The texts of connected sockets, by inode, so that each is looked at once.
-#[derive(Debug, Default)]
-pub(super) struct PeerTexts(HashMap<u64, String>);
 
 /// How many texts are kept; when there are more, they are found anew.
 const MOST: usize = 4096;

@@ -10,11 +10,11 @@ use iotomy_record::{FileKind, FileUse, Role};
 use iotomy_sys::syscalls;
 
 use super::connections::{EALREADY, EISCONN, Use, is_interruption, says_nothing};
+use super::entered::Entered;
 use super::procfs;
 use super::session::Session;
 use super::sockets::Descriptor;
-use super::tracees::Entered;
-use crate::filter::descriptor;
+use crate::call_names::descriptor;
 use crate::naming::{CallNumber, call_name};
 use crate::sockets::SocketName;
 use crate::tally::{FileRef, ImageId};

@@ -19,17 +19,18 @@ use iotomy_record::{EndedBy, Exit, Groups, Running, Snapshot, WholeCall};
 use iotomy_sys::ptrace::{self, WaitResult};
 
 use super::connections::Connections;
-use super::peer_texts::PeerTexts;
+use super::exec_calls::ExecCalls;
 use super::procfs;
-use super::sockets::Sockets;
-use super::stops::ExecCalls;
+use super::sockets::{PeerTexts, Sockets};
 use super::tracees::Tracees;
 use crate::clock::nanoseconds;
+use crate::compiled::Verdict;
 use crate::connections::ConnectionBook;
-use crate::filter::{Filter, Sums, Verdict};
+use crate::filter::Filter;
 use crate::grouping::GroupBook;
 use crate::naming::plain_name;
 use crate::tally::{ImageId, Tally};
+use crate::variables::Sums;
 use crate::{Request, Selection};
 
 /// A watch on a tracer thread.

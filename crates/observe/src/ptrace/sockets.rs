@@ -8,6 +8,7 @@
 //! A socket that a process receives gets that process's class where traffic is classed by control
 //! group of version 1. So it is not looked at where iotomy's class is another.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use iotomy_sys::socket::{self, TcpInfo};
@@ -24,6 +25,10 @@ pub(super) struct Descriptor {
     pub(super) thread: u32,
     pub(super) fd: i32,
 }
+
+/// The texts of connected sockets, by inode, so that each is looked at once.
+#[derive(Debug, Default)]
+pub(super) struct PeerTexts(pub(super) HashMap<u64, String>);
 
 /// The sockets that can be looked at.
 #[derive(Debug)]

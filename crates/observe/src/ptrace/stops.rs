@@ -11,9 +11,10 @@ use iotomy_sys::ptrace::{self, CallStop, Origin, Status, Stop};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::bytes;
+use super::entered::Entered;
 use super::procfs;
 use super::session::Session;
-use super::tracees::{self, Entered};
+use super::tracees;
 use crate::clock::nanoseconds;
 use crate::naming::{BEYOND, CallNumber, call_name, error_name, plain_name};
 use crate::tally::{Direction, FileRef, ImageId};
@@ -33,27 +34,6 @@ fn makes_untraced(tid: u32, name: &str, args: &[u64; 6]) -> bool {
         _ => 0,
     };
     flags & CLONE_UNTRACED != 0
-}
-
-/// The calls that execute a program, and the argument that is its path.
-#[derive(Debug)]
-pub(super) struct ExecCalls(Vec<(CallNumber, usize)>);
-
-impl ExecCalls {
-    pub(super) fn new() -> Self {
-        let calls = [("execve", 0), ("execveat", 1)];
-        let abis = [Abi::X86_64, Abi::I386];
-        let known = abis.into_iter().flat_map(|abi| {
-            calls
-                .into_iter()
-                .filter_map(move |(name, path)| Some(((abi, syscalls::number(abi, name)?), path)))
-        });
-        Self(known.collect())
-    }
-
-    fn path_argument(&self, call: CallNumber) -> Option<usize> {
-        self.0.iter().find(|(known, _)| *known == call).map(|(_, path)| *path)
-    }
 }
 
 impl Session {

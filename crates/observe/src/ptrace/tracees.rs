@@ -14,37 +14,12 @@ use iotomy_record::{Call, Process, Running, Snapshot};
 use iotomy_sys::ptrace::Stop;
 use iotomy_sys::syscalls;
 
-use super::filtered::EntryFacts;
+use super::entered::Entered;
 use super::procfs;
 use crate::clock::nanoseconds;
 use crate::naming::{CallNumber, call_name};
 use crate::tally::{Direction, FileRef, ImageId, Tally, Usage};
 use crate::threads::{CallCounts, CallsOfThread, ThreadBook};
-
-/// A call a thread is in.
-#[derive(Debug)]
-pub(super) struct Entered {
-    pub(super) call: CallNumber,
-    /// The image of its parent; `None` for the launcher's, whose `execve` is the first call of the
-    /// image it makes.
-    pub(super) image: Option<ImageId>,
-    /// When the thread was let into it.
-    pub(super) at: Instant,
-    /// Its descriptors and the files behind them.
-    pub(super) files: Vec<(i32, FileRef, Direction)>,
-    /// The length that it maps of a file, or the number of descriptors that it polls.
-    pub(super) argument: u64,
-    /// Its arguments.
-    pub(super) args: [u64; 6],
-    /// The paths that it is given, where these are counted.
-    pub(super) paths: Vec<Option<String>>,
-    /// The path it executes, if it is an `execve`.
-    pub(super) path: Option<String>,
-    /// What the filter needs of it; `None` where its number decides.
-    pub(super) facts: Option<EntryFacts>,
-    /// Whether it was in progress when the watch began.
-    pub(super) before: bool,
-}
 
 /// One thread.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use libbpf_rs::{MapCore, MapFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::object::map;
+use super::super::perf_events::online;
 use super::super::refusal::refusal;
-use super::super::sampler::online;
 use super::super::unsupported;
 use super::super::watch_loop::{open, reap};
 use super::Kernel;

@@ -7,7 +7,7 @@ use rustix::thread::{MembarrierCommand, membarrier};
 use super::{RowAction, Session, map, refusal};
 use crate::bpf::details::{FiringRow, RingFiringRow, SlowRow, SlowRows};
 use crate::bpf::layout::{Count, FileKey, FileName, Wire};
-use crate::filter::Sums;
+use crate::variables::Sums;
 
 /// `fired_ns` of `until.bpf.h`.
 const MOMENT: &str = ".data.fired";

@@ -8,7 +8,8 @@ use libbpf_rs::{OpenMapMut, OpenObject};
 use super::shows;
 use crate::Selection;
 use crate::bpf::{cgroups, condition, ring_programs};
-use crate::filter::{Filter, fact};
+use crate::filter::Filter;
+use crate::variables::fact;
 
 /// The settings that are fixed before loading.
 #[derive(Debug, Clone)]
