@@ -6,6 +6,7 @@
 
 mod bench;
 mod claims;
+mod file;
 mod requests;
 
 pub use requests::mean_of_reads;
@@ -283,9 +284,9 @@ impl Experiment for Device {
 
     fn needs(&self, case: &Params) -> Needs {
         let (memory, disk) = match case.name("device") {
-            "here" => (bench::FILE, bench::FILE),
+            "here" => (file::FILE, file::FILE),
             "ram" => (bench::TAKES, 0),
-            _ => (bench::FILE, bench::TAKES),
+            _ => (file::FILE, bench::TAKES),
         };
         Needs {
             processes: 1,

@@ -8,13 +8,16 @@ pub(crate) mod claims;
 pub(crate) mod cpu_time;
 mod experiment;
 pub(crate) mod figures;
+pub(crate) mod growth;
 mod in_progress;
 pub(crate) mod judgement;
+mod left_behind;
 mod lock;
 pub(crate) mod memory;
 mod notes;
 mod own_folder;
 pub(crate) mod patience;
+mod plan;
 mod runner;
 pub(crate) mod scratch;
 pub(crate) mod size;
@@ -32,9 +35,11 @@ pub use experiment::{
     Value, Wakeups, Watch,
 };
 pub use judgement::Judgement;
+pub use left_behind::remove_left_behind;
 pub use lock::{Lock, Locked};
-pub use notes::{LeftBehind, remove_left_behind};
-pub use runner::{Plan, Progress, RunError, RunHost, Start, run};
+pub use notes::LeftBehind;
+pub use plan::{Plan, Progress, RunError, RunHost, Start};
+pub use runner::run;
 pub use size::Size;
 pub use state::State;
 

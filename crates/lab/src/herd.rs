@@ -11,8 +11,10 @@ mod claims;
 mod clients;
 mod gate;
 mod member;
+mod plan;
 mod processes;
 mod sleepers;
+mod slot;
 
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -11,6 +11,7 @@ mod line;
 pub(crate) mod models;
 mod pairs;
 mod peers;
+mod round;
 mod rounds;
 pub(crate) mod shared_set;
 pub(crate) mod thread_each;

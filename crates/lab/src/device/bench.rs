@@ -15,12 +15,10 @@ use rustix::fs::{Advice, Mode, OFlags, fadvise, fsync, openat};
 use rustix::io::{pwrite, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::file::{CALLED, FILE};
 use super::requests::{RequestPlan, order};
 use crate::harness::volumes::{Backing, Recipe, Volume};
 use crate::harness::{Params, PreparedExperiment, Sample};
-
-/// Bytes of the file: many windows, and fast to read once.
-pub(super) const FILE: u64 = 32 << 20;
 
 /// Bytes of a device: more than the 300 MB that mkfs.xfs requires.
 const DEVICE: u64 = 384 << 20;
@@ -30,9 +28,6 @@ pub(super) const TAKES: u64 = FILE + (96 << 20);
 
 /// Bytes per write when the file is filled.
 const CHUNK: usize = 1 << 20;
-
-/// The name of the file.
-pub(super) const CALLED: &str = "file";
 
 type Place = (String, String);
 

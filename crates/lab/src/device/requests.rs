@@ -16,7 +16,7 @@ use nix::sys::uio;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::{pwrite, retry_on_intr};
 
-use super::bench::{CALLED, FILE};
+use super::file::{CALLED, FILE};
 use crate::harness::Params;
 
 /// Maximum duration of a sample.

@@ -9,7 +9,7 @@ use iotomy_host::folder::is_alike;
 use iotomy_record::{ExperimentFacts, Machine, Sweep, SweepAxis, SweepRun, Volume};
 
 use super::figures::{case_of, nanos};
-use super::runner::{Plan, RunError, Start};
+use super::plan::{Plan, RunError, Start};
 use super::{Axis, Declaration, Experiment, Params};
 
 /// Returns a planned run as a sweep without measurements or verdicts. Saved, it is enough to start

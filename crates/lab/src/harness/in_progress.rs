@@ -23,7 +23,7 @@ use iotomy_stats::order::Random;
 use super::beginning::{begun, planned, resumed};
 use super::claims::number;
 use super::figures::{folded, judged, nanos, with_figures};
-use super::runner::{Plan, Progress, RunError, RunHost, Start};
+use super::plan::{Plan, Progress, RunError, RunHost, Start};
 use super::size::watched_time;
 use super::{Declaration, Experiment, Params, PreparedExperiment, Sample};
 

@@ -90,7 +90,7 @@ fn is_ours(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::notes::remove_left_behind;
+    use crate::harness::left_behind::remove_left_behind;
 
     #[test]
     fn a_folder_goes_with_its_run_and_nothing_else_does() {

@@ -124,7 +124,7 @@ pub(crate) fn remove_noted(content: &[u8]) -> Option<LeftBehind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::notes::remove_left_behind;
+    use crate::harness::left_behind::remove_left_behind;
 
     /// Adds a device; `None` if there is no zram or no permission to use it.
     fn device(notes: &Path) -> Option<Zram> {

@@ -3,7 +3,7 @@
 use iotomy_record::Case;
 
 use crate::harness::claims::{digits, equation, ratio, shown, time};
-use crate::harness::judgement::{Growth, along};
+use crate::harness::growth::{Growth, along};
 use crate::harness::{Cases, Judgement};
 
 /// Returns the cases of a waiter without duplicates.

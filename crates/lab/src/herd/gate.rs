@@ -9,7 +9,8 @@ use iotomy_host::Skip;
 use iotomy_waiters::{Abilities, Declaration, Kind, Model, WAITERS};
 
 use crate::harness::patience::Patience;
-use crate::herd::processes::{Herd, MemberError, Plan, SharedSet, Wait, bind_shared};
+use crate::herd::plan::{Plan, SharedSet, Wait};
+use crate::herd::processes::{Herd, MemberError, bind_shared};
 
 /// Connections that may wait to be accepted; the kernel limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;

@@ -17,7 +17,8 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::processes::{ACCEPTS, CALL, EMPTY, ERRNO, Plan, READY, SharedSet, WAKES, Wait};
+use super::plan::{Plan, SharedSet, Wait};
+use super::slot::{ACCEPTS, CALL, EMPTY, ERRNO, READY, WAKES};
 
 /// The calls in which a member can fail.
 pub(super) const CALLS: [&str; 13] = [

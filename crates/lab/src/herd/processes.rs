@@ -5,101 +5,18 @@
 //! uses no memory of its parent except the board, and a set that it was made for and no thread is in, so
 //! forking a parent with threads is safe.
 
-use std::cell::RefCell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iotomy_sys::board::Board;
 use iotomy_sys::children::Children;
-use iotomy_waiters::{Declaration, Interest, Settings, Trigger, WaitError, Waiter};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use crate::herd::member;
-
-/// How a member waits for a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// `accept4(2)` on a blocking socket.
-    Accept,
-    /// `select(2)`, then accept.
-    Select,
-    /// `poll(2)`, then accept.
-    Poll,
-    /// A private epoll, `EPOLLIN`, then accept.
-    Epoll,
-    /// The same with `EPOLLEXCLUSIVE`.
-    EpollExclusive,
-    /// The same, removed and added again every so many accepts.
-    EpollExclusiveAgain(u32),
-    /// A multishot accept on a private `io_uring`.
-    IoUring,
-    /// A private listening socket on the same port (`SO_REUSEPORT`), in a private epoll.
-    ReusePort,
-    /// A set of the registry's waiter of this name: the one of the plan, or a private one.
-    Waiter(&'static str),
-}
-
-/// The parameters of a herd.
-#[derive(Clone, Copy)]
-pub(crate) struct Plan<'fd> {
-    /// The listening socket, or with [`Wait::ReusePort`] one that is only bound.
-    pub(crate) listener: BorrowedFd<'fd>,
-    /// The address of the listening socket.
-    pub(crate) address: SocketAddr,
-    /// The set that all members share, if they share one.
-    pub(crate) set: Option<&'fd SharedSet>,
-    /// How members wait.
-    pub(crate) wait: Wait,
-    /// Number of members.
-    pub(crate) members: usize,
-    /// Duplicates of the listener in each member, which it also waits for.
-    pub(crate) duplicates: u32,
-}
-
-/// A set of a waiter that children inherit, with the listener in it. Each member has its own copy of the
-/// waiter, and the kernel one set for all.
-pub(crate) struct SharedSet(pub(super) RefCell<Box<dyn Waiter>>);
-
-impl SharedSet {
-    /// Opens a set that contains the listener, if the members share one set of this waiter: it must report a
-    /// descriptor to one of them only.
-    ///
-    /// # Errors
-    /// Fails as the waiter does.
-    pub(crate) fn for_waiter(
-        waiter: &Declaration,
-        listener: BorrowedFd<'_>,
-    ) -> Result<Option<Self>, WaitError> {
-        if !is_shared(waiter) {
-            return Ok(None);
-        }
-        let mut set = (waiter.open)(&Settings::default())?;
-        set.add(listener, Interest::READ, 0)?;
-        Ok(Some(Self(RefCell::new(set))))
-    }
-
-    fn descriptors(&self) -> Vec<RawFd> {
-        self.0.borrow().descriptors().iter().map(AsRawFd::as_raw_fd).collect()
-    }
-}
-
-/// Whether the members share one set of this waiter.
-pub(crate) fn is_shared(waiter: &Declaration) -> bool {
-    waiter.abilities.inherited && waiter.abilities.trigger == Trigger::OneShot
-}
-
-/// Words per member on the board: two cache lines, so that members do not disturb each other.
-const SLOT: usize = 16;
-pub(super) const WAKES: usize = 0;
-pub(super) const ACCEPTS: usize = 1;
-pub(super) const EMPTY: usize = 2;
-pub(super) const READY: usize = 3;
-/// The error that ended it, 0 for none.
-pub(super) const ERRNO: usize = 4;
-/// The call that failed, as an index into [`member::CALLS`].
-pub(super) const CALL: usize = 5;
+use crate::herd::plan::{Plan, SharedSet};
+use crate::herd::slot::{ACCEPTS, CALL, EMPTY, ERRNO, READY, SLOT, WAKES};
 
 /// The counters of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -197,8 +114,8 @@ fn slot(board: &Board, at: usize) -> &[AtomicU64] {
     &board.words()[at * SLOT..(at + 1) * SLOT]
 }
 
-/// Binds a socket to a port of the loopback that members may share by [`Wait::ReusePort`]. It
-/// reserves the port and does not listen.
+/// Binds a socket to a port of the loopback that members may share by
+/// [`Wait::ReusePort`](super::plan::Wait::ReusePort). It reserves the port and does not listen.
 ///
 /// # Errors
 /// Fails with the kernel's error.

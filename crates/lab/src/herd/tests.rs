@@ -12,7 +12,8 @@ use iotomy_test_requirements::{Need, skip};
 
 use super::clients::Clients;
 use super::gate::{Gate, probe, waits};
-use super::processes::{Herd, Plan, Wait, is_shared};
+use super::plan::{Plan, Wait, is_shared};
+use super::processes::Herd;
 use crate::harness::Experiment;
 use crate::harness::patience::Patience;
 

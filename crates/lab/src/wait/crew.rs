@@ -19,7 +19,7 @@ use iotomy_waiters::rounds::Ring;
 use crate::harness::Params;
 use crate::harness::bounds::SoftLimit;
 use crate::wait::line::{answer, ask};
-use crate::wait::rounds::{count, open, refused, round};
+use crate::wait::round::{count, open, refused, round};
 use crate::wait::{BATCH, processes};
 
 /// Only a guard against hanging: opening and registering thousands takes some time on a loaded

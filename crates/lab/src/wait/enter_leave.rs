@@ -14,14 +14,14 @@ use iotomy_waiters::{Events, Waiter};
 
 use crate::harness::claims::{equation, time};
 use crate::harness::cpu_time::thread_ns;
-use crate::harness::judgement::{Growth, along};
+use crate::harness::growth::{Growth, along};
 use crate::harness::{
     Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
     PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 use crate::wait::BATCH;
 use crate::wait::pairs::{HOW_MANY, Pairs, blocking_waiters, waiters};
-use crate::wait::rounds::{of_pairs, refused};
+use crate::wait::round::{of_pairs, refused};
 use crate::wait::threads::probe;
 
 /// Non-blocking checks are repeated in a sample until they take this long on the CPU; one that takes

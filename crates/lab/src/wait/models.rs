@@ -28,7 +28,7 @@ use crate::harness::{
 use crate::wait::BATCH;
 use crate::wait::models::claims::{models, models_completion};
 use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
-use crate::wait::rounds::{count, of_pairs, refused};
+use crate::wait::round::{count, of_pairs, refused};
 use crate::wait::threads::probe;
 
 /// Duration of an idle phase, to measure the CPU time of waiting: long compared with one entry of

@@ -7,7 +7,7 @@ use iotomy_waiters::{Abilities, Model, WAITERS, Waiter};
 
 use crate::harness::bounds::SoftLimit;
 use crate::harness::{Params, Takes};
-use crate::wait::rounds::{count, open, refused};
+use crate::wait::round::{count, open, refused};
 
 /// The axis with the number of descriptors.
 pub(super) const DESCRIPTORS: &str = "descriptors";

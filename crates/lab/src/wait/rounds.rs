@@ -3,44 +3,18 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 use iotomy_host::Skip;
-use iotomy_waiters::rounds::{Ring, RoundError};
-use iotomy_waiters::{Events, Settings, Waiter, waiter};
+use iotomy_waiters::Events;
+use iotomy_waiters::rounds::Ring;
 
 use crate::harness::bounds::SoftLimit;
-use crate::harness::cpu_time::thread_ns;
-use crate::harness::{Needs, Params, PreparedExperiment, Sample, Watch};
+use crate::harness::{Params, PreparedExperiment, Sample, Watch};
 use crate::wait::crew::Crews;
 use crate::wait::peers::Peer;
+use crate::wait::round::{count, open, refused, round};
 use crate::wait::threads::{Shares, share_out};
-use crate::wait::{BATCH, OF_A_PAIR, SOFT_LIMIT, SPARE_DESCRIPTORS, is_peer, processes};
-
-/// Converts a number of a case to `usize`.
-pub(super) fn count(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-/// Returns the needs of `pairs` pairs in one process.
-pub(super) fn of_pairs(pairs: u64) -> Needs {
-    Needs {
-        descriptors: 2 * pairs + SPARE_DESCRIPTORS,
-        memory_bytes: pairs * OF_A_PAIR,
-        ..Needs::default()
-    }
-}
-
-/// Converts an error of a round into the reason why it could not be measured.
-pub(super) fn refused(error: impl Into<RoundError>) -> Skip {
-    Skip(error.into().to_string())
-}
-
-/// Opens a waiter by name.
-pub(super) fn open(name: &str, descriptors: usize) -> Result<Box<dyn Waiter>, Skip> {
-    let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
-    (found.open)(&Settings { descriptors, ..Settings::default() }).map_err(refused)
-}
+use crate::wait::{BATCH, SOFT_LIMIT, is_peer, processes};
 
 /// Counts how many descriptors this process can have under a soft limit, by opening them.
 fn under(soft_limit: u64) -> Result<f64, Skip> {
@@ -137,27 +111,6 @@ fn samples(
             return Ok(());
         }
     }
-}
-
-/// Makes a round; returns its CPU time and wall time.
-pub(super) fn round(
-    ring: &mut Ring,
-    waiter: &mut dyn Waiter,
-    events: &mut Events,
-    (active, writes): (usize, usize),
-) -> Result<(f64, f64), Skip> {
-    if let Err((watched, error)) = ring.register(waiter) {
-        ring.leave(waiter, watched).map_err(refused)?;
-        return Err(refused(error));
-    }
-    waiter.wait(events, Some(Duration::ZERO)).map_err(refused)?;
-    ring.begin(active, writes).map_err(refused)?;
-    let (began, cpu) = (Instant::now(), thread_ns());
-    let ended = ring.run(waiter, events);
-    let (cpu, wall) = (thread_ns() - cpu, began.elapsed());
-    ended.map_err(refused)?;
-    ring.leave(waiter, ring.pairs()).map_err(refused)?;
-    Ok((cpu, wall.as_nanos() as f64))
 }
 
 impl PreparedExperiment for Rounds {

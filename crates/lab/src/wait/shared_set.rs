@@ -26,7 +26,7 @@ use crate::harness::{
     Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
     Sampling, Takes, Value, Watch,
 };
-use crate::wait::rounds::{count, of_pairs};
+use crate::wait::round::{count, of_pairs};
 use crate::wait::shared_set::claims::dev_poll_locks;
 use crate::wait::shared_set::sets::{DEV_POLL, DEV_POLL_LOCK, EVENT_PORTS, Shared};
 

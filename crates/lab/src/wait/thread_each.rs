@@ -29,7 +29,7 @@ use crate::harness::{
 };
 use crate::wait::line::{answer, ask};
 use crate::wait::pairs::{DESCRIPTORS, HOW_MANY, that};
-use crate::wait::rounds::{count, of_pairs};
+use crate::wait::round::{count, of_pairs};
 use crate::wait::thread_each::claims::thread_each;
 use crate::wait::thread_each::service::Service;
 use crate::wait::threads::probe;

@@ -10,7 +10,7 @@ use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Probe, Waiter, waiter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::wait::rounds::refused;
+use crate::wait::round::refused;
 
 /// Threads that wait on one set.
 const THREADS: usize = 4;

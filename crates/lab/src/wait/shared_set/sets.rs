@@ -11,7 +11,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::wait::rounds::refused;
+use crate::wait::round::refused;
 
 pub(super) const EVENT_PORTS: &str = "event-ports";
 pub(super) const DEV_POLL: &str = "dev-poll";

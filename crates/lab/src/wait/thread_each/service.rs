@@ -25,7 +25,7 @@ use crate::harness::bounds::SoftLimit;
 use crate::harness::cpu_time::process_ns;
 use crate::harness::patience::Patience;
 use crate::wait::BATCH;
-use crate::wait::rounds::{open, refused};
+use crate::wait::round::{open, refused};
 use crate::wait::thread_each::THREAD_EACH;
 
 /// Pairs of sockets, and the threads that serve one end of each.
