@@ -5,6 +5,7 @@ mod given;
 mod host;
 mod list;
 mod run;
+mod run_args;
 mod turns;
 
 use std::process::ExitCode;
@@ -43,7 +44,7 @@ pub(crate) struct LabArgs {
 #[derive(Debug, Subcommand)]
 enum LabCommand {
     List(list::ListArgs),
-    Run(Box<run::RunArgs>),
+    Run(Box<run_args::RunArgs>),
 }
 
 /// Lists or runs.

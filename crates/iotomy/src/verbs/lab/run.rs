@@ -1,24 +1,21 @@
 //! `iotomy lab run`: experiments run one after the other, each shown when it is done.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
 use iotomy_lab::{LeftBehind, RunError, RunHost, State, remove_left_behind, run as run_experiment};
-use iotomy_race::Axis;
 use iotomy_record::Sweep;
 use iotomy_record::store::{OutputFile, RecordRef};
 
 use super::given::given;
 use super::host::CommandHost;
+use super::run_args::RunArgs;
 use super::turns::{RunRequest, Turn, chosen, locks, turns};
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
-use crate::screen::{OutputStyle, path_text};
+use crate::screen::path_text;
 use crate::verbs::outputs;
-use crate::verbs::saving::SaveArgs;
-use crate::verbs::trace::seconds;
 
 pub(super) const MANUAL: Manual = Manual {
     examples: &[
@@ -43,64 +40,6 @@ pub(super) const MANUAL: Manual = Manual {
     ],
     see_also: &["iotomy-lab-list(1)", "iotomy-report(1)"],
 };
-
-/// Run experiments and judge their claims on this machine
-#[derive(Debug, clap::Args)]
-pub(super) struct RunArgs {
-    /// Experiments, as `iotomy lab list` names them
-    #[arg(value_name = "NAME", required_unless_present_any = ["all", "resume"], conflicts_with = "all")]
-    pub(super) names: Vec<String>,
-
-    /// Run every experiment
-    #[arg(long)]
-    pub(super) all: bool,
-
-    /// Give an axis these values, as in size=64M,1G; repeatable
-    #[arg(short = 'L', long = "axis", value_name = "AXIS=V,…", conflicts_with = "resume")]
-    pub(super) axes: Vec<Axis>,
-
-    /// Use few values: done in 20 s, enough to see the shape
-    #[arg(long, conflicts_with_all = ["full", "resume"])]
-    pub(super) quick: bool,
-
-    /// Use the values of the article, however long they take
-    #[arg(long, conflicts_with = "resume")]
-    pub(super) full: bool,
-
-    /// Time limit for measuring each experiment; the watched runs afterwards take up to a fifth of
-    /// it more, or 5 s [default: 11 with --quick, none with --full, else 130]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "resume")]
-    pub(super) max_time: Option<Duration>,
-
-    /// Resume interrupted runs of these experiments, or without names all of them; a completed run
-    /// is shown again, not repeated
-    #[arg(long)]
-    pub(super) resume: bool,
-
-    /// Repeat the random order of an earlier run
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
-    pub(super) seed: Option<u64>,
-
-    /// A directory on the file system to use [default: /var/tmp; with --resume, that of the
-    /// interrupted run]
-    #[arg(long, value_name = "DIR")]
-    pub(super) path: Option<PathBuf>,
-
-    /// Write the record to FILE, or the records of several experiments to NAME.json in this
-    /// directory; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
-
-    #[command(flatten)]
-    save: SaveArgs,
-
-    /// Print no report and no progress
-    #[arg(short, long)]
-    quiet: bool,
-
-    #[command(flatten)]
-    looks: OutputStyle,
-}
 
 /// Runs them.
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {

@@ -19,7 +19,7 @@ use iotomy_record::store::OutputFile;
 use super::given::{AxisArguments, values};
 use super::host::CommandHost;
 use super::named;
-use super::run::RunArgs;
+use super::run_args::RunArgs;
 use crate::screen::path_text;
 use crate::verbs::outputs;
 
