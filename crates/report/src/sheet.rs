@@ -91,6 +91,16 @@ impl Field {
     }
 }
 
+impl Column<'_> {
+    /// The same in a page.
+    pub(crate) fn field(&self) -> Field {
+        match self.left {
+            true => Field::text(self.head, self.head),
+            false => Field::number(self.head, self.head, self.unit),
+        }
+    }
+}
+
 /// A cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Cell {

@@ -5,7 +5,6 @@
 //! on. A column without any value is not shown at all.
 
 use crate::page::{Ink, Page, columns, elide, elide_front, wrap};
-use crate::sheet::Field;
 
 /// The width to which the first column may shrink so that the gaps stay wide, unless it sets
 /// another, and when nothing else helps.
@@ -24,9 +23,9 @@ const INDENT: usize = 2;
 /// A column of a [`Table`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column<'a> {
-    head: &'a str,
-    unit: &'a str,
-    left: bool,
+    pub(crate) head: &'a str,
+    pub(crate) unit: &'a str,
+    pub(crate) left: bool,
     /// The lowest disappears first; the first column never does.
     worth: u8,
     /// The width it keeps, and is shown with, whatever its content.
@@ -49,14 +48,6 @@ impl<'a> Column<'a> {
     /// A column of numbers in one unit, which stands under the head.
     pub(crate) const fn number(head: &'a str, unit: &'a str, worth: u8) -> Self {
         Self { left: false, unit, ..Self::text(head, worth) }
-    }
-
-    /// The same in a page.
-    pub(crate) fn field(&self) -> Field {
-        match self.left {
-            true => Field::text(self.head, self.head),
-            false => Field::number(self.head, self.head, self.unit),
-        }
     }
 
     /// The same, shown this wide also where its rows have little or nothing, so that a table drawn

@@ -2,9 +2,8 @@
 //! several of these.
 
 use super::call_sum::CallSum;
-use super::calls::remarks;
 use crate::columns::{Columns, Extent};
-use crate::numbers::{decimals_for, figure, percent};
+use crate::numbers::{decimals_for, figure, percent, thousands};
 use crate::page::Page;
 use crate::sheet::{Cell, Field};
 
@@ -34,4 +33,26 @@ pub(crate) fn columns<'a, 'r>(
             Cell::from_option(sum.mean_us(), |_| Cell::whole(sum.max, sum.max_us(page)))
         })
         .text(Field::remarks(), |sum| remarks(page, sum).join(", "))
+}
+
+/// The calls that did not return, and the errors, the most frequent first.
+fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if matches!(sum.name, "exit" | "exit_group") {
+        remarks.push("never returns".to_string());
+    } else {
+        let entered_before = sum.numbers.entered_before;
+        if entered_before > 0 {
+            remarks.push(format!("{} entered before the watch", thousands(entered_before.into())));
+        }
+        if sum.open > 0 {
+            remarks.push(format!("{} did not return", thousands(sum.open)));
+        }
+    }
+    let mut kinds: Vec<_> = sum.error_kinds.iter().collect();
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    remarks.extend(
+        kinds.iter().map(|(kind, n)| format!("{} {}", page.name(kind, 24), thousands(**n))),
+    );
+    remarks
 }

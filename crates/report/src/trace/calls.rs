@@ -11,7 +11,7 @@ use super::call_sum::CallSum;
 use super::images::{Image, arguments};
 use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, rows, shown_images};
 use crate::columns::Extent;
-use crate::numbers::{decimals_for, fixed, thousands};
+use crate::numbers::{decimals_for, fixed};
 use crate::page::{Ink, Page};
 use crate::sheet::{Cell, Field, Sheet};
 use crate::table::print_hidden;
@@ -112,28 +112,6 @@ fn usual_rows(record: &Trace, sums: &[CallSum<'_>], whole: u128) -> usize {
     let large = |sum: &&CallSum<'_>| sum.wall().saturating_mul(SMALL_ROW) >= whole;
     let large = sums[..most].iter().take_while(large).count();
     large.max(ALWAYS).min(most)
-}
-
-/// The calls that did not return, and the errors, the most frequent first.
-pub(super) fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if matches!(sum.name, "exit" | "exit_group") {
-        remarks.push("never returns".to_string());
-    } else {
-        let entered_before = sum.numbers.entered_before;
-        if entered_before > 0 {
-            remarks.push(format!("{} entered before the watch", thousands(entered_before.into())));
-        }
-        if sum.open > 0 {
-            remarks.push(format!("{} did not return", thousands(sum.open)));
-        }
-    }
-    let mut kinds: Vec<_> = sum.error_kinds.iter().collect();
-    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-    remarks.extend(
-        kinds.iter().map(|(kind, n)| format!("{} {}", page.name(kind, 24), thousands(**n))),
-    );
-    remarks
 }
 
 fn ms(ns: u128) -> f64 {
