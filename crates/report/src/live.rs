@@ -12,6 +12,8 @@ mod peer_rows;
 mod ring_rows;
 mod rows;
 mod screen;
+mod subject;
+mod tabs;
 mod tails;
 
 pub use screen::{Event, Key, Screen, ScreenRequest, Setting};

@@ -10,10 +10,10 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
 
-use super::peer_rows::{BY, ERRORS, OF_CONNECTIONS};
 use super::ring_rows::submitted;
-use super::rows::{Row, SnapshotDelta, rate, shown, specs};
-use super::screen::{Opened, Screen, Setting, Tab};
+use super::rows::{Row, SnapshotDelta, rate, shown};
+use super::screen::{Opened, Screen, Setting};
+use super::tabs::{BY, ERRORS, OF_CONNECTIONS, Tab, specs};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};

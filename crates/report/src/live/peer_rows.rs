@@ -4,43 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::{Connection, ConnectionCounts, FileUse, statistic};
 
-use super::rows::{Column, Row, SnapshotDelta, Subject, count, rate, size};
-use super::screen::Tab;
+use super::rows::{Row, SnapshotDelta, count, rate, size};
+use super::subject::Subject;
+use super::tabs::Tab;
 use crate::numbers::{counted, figure};
 use crate::page::Page;
 use crate::trace::images::label;
 use crate::trace::peers::remarks;
-
-/// Sockets and pipes, by what is at the other end. What came of connects and accepts is told as in the
-/// report.
-pub(super) const PEERS: [Column; 17] = [
-    ("peer", "", 18, 24),
-    ("conns", "in all", 13, 6),
-    ("active", "now", 6, 6),
-    ("calls", "/s", 17, 9),
-    ("read", "/s", 15, 8),
-    ("written", "/s", 14, 8),
-    ("reads", "/s", 4, 7),
-    ("writes", "/s", 3, 7),
-    ("read", "in all", 8, 8),
-    ("written", "in all", 7, 8),
-    ("opened", "/s", 10, 6),
-    ("opened", "in all", 12, 6),
-    ("closed", "in all", 5, 6),
-    ("time", "µs", 11, 5),
-    ("rtt", "µs", 9, 5),
-    ("errors", "in all", 16, 8),
-    ("by", "", 2, 16),
-];
-
-/// Those of them that are known where connections are counted.
-pub(super) const OF_CONNECTIONS: std::ops::RangeInclusive<usize> = 10..=ERRORS;
-
-/// Where errors stand.
-pub(super) const ERRORS: usize = 15;
-
-/// Where the processes stand.
-pub(super) const BY: usize = 16;
 
 /// The connections to a peer.
 #[derive(Default)]

@@ -4,24 +4,11 @@ use std::collections::BTreeMap;
 
 use iotomy_record::RingOperation;
 
-use super::rows::{Column, Row, SnapshotDelta, Subject, rates, sums};
+use super::rows::{Row, SnapshotDelta};
 use super::screen::{Opened, Screen};
+use super::subject::Subject;
 use crate::numbers::figure;
 use crate::page::Page;
-
-/// Requests of io_uring by operation, and how those that ended were carried out.
-pub(super) fn columns() -> Vec<Column> {
-    let mut columns = vec![("ring operation", "", 16, 14)];
-    columns.extend(rates::<RingOperation>());
-    columns.extend([
-        ("p50", "µs", 11, 6),
-        ("p99", "µs", 12, 7),
-        ("p99.9", "µs", 3, 7),
-        ("max", "µs", 4, 7),
-    ]);
-    columns.extend(sums::<RingOperation>());
-    columns
-}
 
 impl Screen {
     /// Whether there are ring operations of what is open.

@@ -5,106 +5,18 @@ use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::statistic::{self, Joins, Statistics, Unit};
 use iotomy_record::{
-    Call, ConnectionCounts, FileKind, FileUse, LedgerRow, ProcessCounts, RingOperation, Snapshot,
-    SortKey, Times,
+    Call, ConnectionCounts, FileUse, LedgerRow, ProcessCounts, RingOperation, Snapshot, SortKey,
+    Times,
 };
 
-use super::peer_rows::PEERS;
-use super::ring_rows;
-use super::screen::{Opened, Screen, Tab};
+use super::screen::{Opened, Screen};
+use super::subject::Subject;
 use super::tails::Tails;
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::peers::PeerNames;
 use crate::trace::CallSum;
 use crate::trace::images::{cpus_used, label, on_cpu, titled_label};
-
-/// A column: its head, its unit, its order of disappearance, and its least width.
-pub(super) type Column = (&'static str, &'static str, u8, usize);
-
-/// Between the rates of calls and their sums.
-const CALLS: [Column; 7] = [
-    ("inside", "now", 5, 6),
-    ("mean", "µs", 3, 6),
-    ("p50", "µs", 11, 6),
-    ("p90", "µs", 4, 6),
-    ("p99", "µs", 12, 7),
-    ("p99.9", "µs", 6, 7),
-    ("max", "µs", 8, 7),
-];
-
-/// The columns of a table.
-pub(super) fn specs(tab: Tab) -> Vec<Column> {
-    let files = |name| [vec![name], rates::<FileUse>(), sums::<FileUse>()].concat();
-    match tab {
-        Tab::Calls => {
-            let name = vec![("call", "", 16, 14)];
-            [name, rates::<Call>(), CALLS.to_vec(), sums::<Call>()].concat()
-        }
-        Tab::Files => {
-            let mut columns = files(("file", "", 11, 24));
-            columns.insert(1, ("kind", "", 1, 4));
-            columns
-        }
-        Tab::Processes => {
-            let mut columns = vec![
-                ("process", "", 11, 20),
-                ("threads", "", 2, 7),
-                ("calls", "/s", 10, 9),
-                ("errors", "/s", 8, 6),
-                ("bytes", "/s", 7, 8),
-                ("CPU", "%", 9, 5),
-            ];
-            columns.extend(rates::<LedgerRow>());
-            columns.push(("p99", "µs", 9, 7));
-            columns.push(("inside", "now", 6, 12));
-            columns
-        }
-        Tab::Peers => PEERS.to_vec(),
-        Tab::Rings => ring_rows::columns(),
-        // The processes that use a file.
-        Tab::Users => files(("process", "", 11, 20)),
-        // As files, which are never mapped.
-        Tab::Connections => {
-            let mut columns = specs(Tab::Files);
-            columns[0].0 = "connection";
-            columns.retain(|(head, ..)| !head.starts_with("map"));
-            columns
-        }
-    }
-}
-
-/// The rates that the live view shows of the statistics of a row, and the numbers of the moment.
-pub(super) fn rates<R: Statistics>() -> Vec<Column> {
-    let live = R::shown().filter_map(|(statistic, column)| {
-        let unit = match (statistic.shape.joins, statistic.shape.unit) {
-            (Joins::Sum, Unit::Time) => "ms/s",
-            (Joins::Sum, _) => "/s",
-            _ => "now",
-        };
-        column.live.map(|(worth, width)| (column.head, unit, worth, width))
-    });
-    live.collect()
-}
-
-/// The sums that it shows.
-pub(super) fn sums<R: Statistics>() -> Vec<Column> {
-    let in_all = R::shown().filter_map(|(_, column)| {
-        column.in_all.map(|(worth, width)| (column.head, "in all", worth, width))
-    });
-    in_all.collect()
-}
-
-/// What a row is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Subject {
-    Call(String),
-    File(FileKind, String),
-    /// Its id, and the name that users know it by.
-    Process(u32, String),
-    Peer(String),
-    RingOperation(String),
-}
 
 /// A row: its cells, and their sort keys.
 pub(super) struct Row {
@@ -124,7 +36,7 @@ impl Row {
         self.keys.push(key);
     }
 
-    /// A cell for each of [`sums`].
+    /// A cell for each of [`sums`](super::tabs::sums).
     pub(super) fn sums<R: Statistics>(&mut self, now: &R) {
         for (statistic, _) in R::shown().filter(|(_, column)| column.in_all.is_some()) {
             let text = if statistic.shape.unit == Unit::Bytes { size } else { count };
@@ -233,7 +145,7 @@ impl<'a> SnapshotDelta<'a> {
         n as f64 / self.seconds
     }
 
-    /// A cell for each of [`rates`].
+    /// A cell for each of [`rates`](super::tabs::rates).
     pub(super) fn rates<R: Statistics>(&self, row: &mut Row, now: &R, before: &R) {
         for (statistic, _) in R::shown().filter(|(_, column)| column.live.is_some()) {
             let of = |row: &R| (statistic.field.number)(row).unwrap_or(0);

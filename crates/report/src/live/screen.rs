@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use iotomy_record::{FileKind, FileUse, ImageCounts, Snapshot};
 
 use super::output::Output;
-use super::rows::Subject;
+use super::subject::Subject;
+use super::tabs::Tab;
 use crate::Style;
 use crate::page::Page;
 use crate::peers::PeerNames;
@@ -99,21 +100,6 @@ pub enum ScreenRequest {
     Save,
 }
 
-/// The tables there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tab {
-    Calls,
-    Files,
-    Processes,
-    Peers,
-    /// Once there are ring operations.
-    Rings,
-    /// The processes of the file or peer that is open.
-    Users,
-    /// The connections of the peer that is open.
-    Connections,
-}
-
 /// What is shown alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Opened {
@@ -131,28 +117,6 @@ pub(super) enum Opened {
         name: String,
         path: String,
     },
-}
-
-impl Tab {
-    /// Those that there are always.
-    pub(super) const ALL: [Self; 4] = [Self::Calls, Self::Files, Self::Processes, Self::Peers];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::Files => "files",
-            Self::Processes => "processes",
-            Self::Peers => "peers",
-            Self::Rings => "rings",
-            Self::Users => "used by",
-            Self::Connections => "connections",
-        }
-    }
-
-    /// How many columns it has, the name's included.
-    pub(super) fn columns(self) -> usize {
-        super::rows::specs(self).len()
-    }
 }
 
 /// How the rows of a table are ordered.
