@@ -1,7 +1,8 @@
 //! Import cycles: files of a crate that import each other, directly or indirectly.
 //!
-//! They are allowed within a directory: a module (`x.rs`) and its submodules (`x/…`) count as one
-//! directory.
+//! Two kinds are refused. Between files of different directories, every import counts; a module
+//! (`x.rs`) and its submodules (`x/…`) are one directory. Between single files, imports between a
+//! module and the modules below it are left out, so that the rest are cycles between siblings.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,11 +14,21 @@ use crate::tree::Tree;
 pub(crate) const REMEDY: &str = "Move what both sides need into a file that imports neither. Where one side is a \
      list of pieces, keep the list and what the pieces implement in two files.";
 
-/// Describes each cycle that spans several directories, with the imports between its files.
+/// Describes each cycle, with the imports between its files.
 pub(crate) fn complaints(tree: &Tree, root: &Path) -> Vec<String> {
     let imports = imports(tree);
-    let circles = circles(tree.files.len(), &imports);
-    circles.iter().filter_map(|circle| complaint(tree, root, &imports, circle)).collect()
+    let mut sideways = imports.clone();
+    sideways.retain(|(from, to), _| !tree.is_below(*from, *to) && !tree.is_below(*to, *from));
+    let is_between_folders =
+        |from: usize, to: usize| folder(&tree.files[from]) != folder(&tree.files[to]);
+    let mut all = BTreeSet::new();
+    for circle in circles(tree.files.len(), &imports) {
+        all.extend(complaint(tree, root, &imports, &circle, is_between_folders));
+    }
+    for circle in circles(tree.files.len(), &sideways) {
+        all.extend(complaint(tree, root, &sideways, &circle, |_, _| true));
+    }
+    all.into_iter().collect()
 }
 
 /// Returns the sets of files in which each file imports all others, directly or indirectly.
@@ -53,18 +64,17 @@ fn folder(file: &Path) -> PathBuf {
     if own.is_dir() { own } else { file.with_file_name("") }
 }
 
-/// Describes a cycle by its shortest path, unless the cycle is within one directory. Longer paths
-/// disappear together with it, or are reported once it is removed.
+/// Describes a cycle by its shortest path through an import that counts, if there is one. Longer
+/// paths disappear together with it, or are reported once it is removed.
 fn complaint(
     tree: &Tree,
     root: &Path,
     imports: &Imports,
     circle: &BTreeSet<usize>,
+    counts: impl Fn(usize, usize) -> bool,
 ) -> Option<String> {
     let inside = |(from, to): &&(usize, usize)| circle.contains(from) && circle.contains(to);
-    let between =
-        |(from, to): &&(usize, usize)| folder(&tree.files[*from]) != folder(&tree.files[*to]);
-    let ties = imports.keys().filter(inside).filter(between);
+    let ties = imports.keys().filter(inside).filter(|(from, to)| counts(*from, *to));
     let shortest =
         ties.map(|(from, to)| shortest_path(*to, *from, imports)).min_by_key(Vec::len)?;
     let name = |file: usize| {
@@ -174,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_files_of_one_folder_may_import_each_other() {
+    fn tests_and_a_module_and_those_below_it_may_import_each_other() {
         let c = "pub struct C; #[cfg(test)] mod tests { use crate::a::f; }";
         assert!(complaints_between("use crate::b::C; pub fn f() {}", c).is_empty());
         let found = complaints_of(&[
@@ -183,6 +193,37 @@ mod tests {
             ("b/c.rs", "pub struct C; fn g() { super::f() }"),
         ]);
         assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn files_of_one_folder_are_a_circle_without_imports_of_the_module_above() {
+        let complaints_with = |d: &str| {
+            complaints_of(&[
+                ("lib.rs", "mod b;"),
+                ("b.rs", "mod c; mod d; use d::D; pub fn f() {}"),
+                ("b/c.rs", "pub struct C; fn g() { super::d::h() }"),
+                ("b/d.rs", d),
+            ])
+        };
+        let found = complaints_with("use super::f; pub struct D; pub fn h() {}");
+        assert!(found.is_empty(), "{found:?}");
+        let found = complaints_with("use super::{c::C, f}; pub struct D; pub fn h() {}");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("2 files import each other in a circle:\n"), "{}", found[0]);
+        assert!(found[0].contains("b/c.rs takes h from b/d.rs\n"), "{}", found[0]);
+        assert!(found[0].contains("b/d.rs takes C from b/c.rs\n"), "{}", found[0]);
+    }
+
+    #[test]
+    fn a_circle_of_several_folders_may_lead_through_the_module_above() {
+        let found = complaints_of(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "use crate::b::c::C; pub fn f() {}"),
+            ("b.rs", "pub mod c; pub fn g() { crate::a::f() }"),
+            ("b/c.rs", "pub struct C; fn h() { super::g() }"),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("3 files import each other in a circle:\n"), "{}", found[0]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Checks the direction of imports: `cargo run --package iotomy-layers`, part of `make lint`.
 //!
 //! Between crates, imports must point down the floors in the workspace's `Cargo.toml` ([`floors`]). Inside a crate,
-//! files of different directories must not import each other in a cycle ([`circles`]). What names of others may
-//! stand in is not read as UTF-8, and no path is printed as it ([`texts`]). Test code is ignored.
+//! files must not import each other in a cycle ([`circles`]). What names of others may stand in is not read as UTF-8,
+//! and no path is printed as it ([`texts`]). Test code is ignored.
 
 mod circles;
 mod floors;

@@ -50,6 +50,13 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Returns whether a file's module is below another file's.
+    pub(crate) fn is_below(&self, file: usize, above: usize) -> bool {
+        let own = self.modules.iter().position(|module| module.file == file);
+        let parent = |at: &usize| self.modules[*at].parent;
+        std::iter::successors(own, parent).any(|at| self.modules[at].file == above)
+    }
+
     /// Adds a file; the modules that it declares are in `folder`.
     fn read_file(&mut self, path: &Path, parent: Option<usize>, folder: &Path) -> Result<usize> {
         let text =
