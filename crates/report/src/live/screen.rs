@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use iotomy_record::{FileKind, FileUse, ImageCounts, Snapshot};
 
 use super::output::Output;
+use super::request_rows;
 use super::rows::Subject;
 use crate::Style;
 use crate::page::Page;
@@ -31,6 +32,10 @@ pub struct Setting {
     pub connections: bool,
     /// Whether ring operations are counted.
     pub rings: bool,
+    /// Whether requests are to be timed.
+    pub requests: bool,
+    /// Whether the kernel refused that.
+    pub requests_refused: bool,
     /// Whether a command was started, whose output and end are shown.
     pub is_command: bool,
     /// Whether to use colours.
@@ -108,6 +113,8 @@ pub(super) enum Tab {
     Peers,
     /// Once there are ring operations.
     Rings,
+    /// Where requests are timed.
+    Requests,
     /// The processes of the file or peer that is open.
     Users,
     /// The connections of the peer that is open.
@@ -130,6 +137,8 @@ pub(super) enum Opened {
     Peer {
         name: String,
         path: String,
+        /// Of the table of requests, the role of the row that it was opened from.
+        is_served: Option<bool>,
     },
 }
 
@@ -144,6 +153,7 @@ impl Tab {
             Self::Processes => "processes",
             Self::Peers => "peers",
             Self::Rings => "rings",
+            Self::Requests => "requests",
             Self::Users => "used by",
             Self::Connections => "connections",
         }
@@ -173,7 +183,7 @@ pub struct Screen {
     /// Until the next snapshot.
     pub(super) pause: std::time::Duration,
     pub(super) tab: Tab,
-    pub(super) sorts: [Sort; 7],
+    pub(super) sorts: [Sort; 8],
     pub(super) is_paused: bool,
     /// Rows above the first shown.
     pub(super) skipped: usize,
@@ -213,8 +223,9 @@ const FILTER: usize = 60;
 impl Screen {
     /// A screen without figures yet.
     pub fn new(setting: Setting) -> Self {
-        // By wall time, by bytes read, by calls, by calls, by requests, by bytes read, by bytes read.
-        let sorts = [4, 3, 2, 3, 1, 2, 3].map(|column| Sort { column, is_reversed: false });
+        // By wall time, by bytes read, by calls, by calls, by requests, by requests, by bytes read, by bytes read.
+        let sorts = [4, 3, 2, 3, 1, request_rows::USUAL, 2, 3]
+            .map(|column| Sort { column, is_reversed: false });
         Self {
             setting,
             before: Snapshot::default(),
@@ -297,6 +308,7 @@ impl Screen {
             Key::Char('3') => self.go_to(Tab::Processes),
             Key::Char('4') => self.go_to(Tab::Peers),
             Key::Char('5') => self.go_to(Tab::Rings),
+            Key::Char('6') => self.go_to(Tab::Requests),
             Key::Tab => self.turn(1),
             Key::BackTab => self.turn(self.tabs().len() - 1),
             Key::Char('>') | Key::Right => self.sort_on(1),
@@ -362,7 +374,7 @@ impl Screen {
         let label = |one: &FileUse| format!("{} ({})", one.exec, one.pid);
         self.peers.add_pipes(files.iter().chain(&self.now.uses), label);
         for (opened, _) in &mut self.opened {
-            let Opened::Peer { name, path } = opened else { continue };
+            let Opened::Peer { name, path, .. } = opened else { continue };
             let member = files.iter().find(|file| file.path == *path);
             if let Some(now) = member.and_then(|file| self.peers.name(file)) {
                 *name = now;
@@ -413,12 +425,9 @@ impl Screen {
                 (Opened::Process { pid, exec, image }, Tab::Calls)
             }
             Some(Subject::File(kind, path)) => (Opened::File { kind, path }, Tab::Users),
-            Some(Subject::Peer(name)) => {
-                let is_its = |file: &&FileUse| self.peers.name(file).as_ref() == Some(&name);
-                // One that refuses has none.
-                let file = self.now.files.iter().find(is_its);
-                let path = file.map(|file| file.path.clone()).unwrap_or_default();
-                (Opened::Peer { name, path }, Tab::Connections)
+            Some(Subject::Peer(name)) => (self.peer(name, None), Tab::Connections),
+            Some(Subject::Requests(name, is_served)) => {
+                (self.peer(name, Some(is_served)), Tab::Connections)
             }
             Some(Subject::Call(_) | Subject::RingOperation(_)) | None => return,
         };
@@ -429,13 +438,24 @@ impl Screen {
         }
     }
 
+    fn peer(&self, name: String, is_served: Option<bool>) -> Opened {
+        let is_its = |file: &&FileUse| self.peers.name(file).as_ref() == Some(&name);
+        // One that refuses has none.
+        let file = self.now.files.iter().find(is_its);
+        let path = file.map(|file| file.path.clone()).unwrap_or_default();
+        Opened::Peer { name, path, is_served }
+    }
+
     fn back(&mut self) {
         if let Some((opened, tab)) = self.opened.pop() {
             self.show(tab);
             self.chosen = Some(match opened {
                 Opened::Process { pid, exec, .. } => Subject::Process(pid, exec),
                 Opened::File { kind, path } => Subject::File(kind, path),
-                Opened::Peer { name, .. } => Subject::Peer(name),
+                Opened::Peer { name, is_served: None, .. } => Subject::Peer(name),
+                Opened::Peer { name, is_served: Some(is_served), .. } => {
+                    Subject::Requests(name, is_served)
+                }
             });
         }
     }
@@ -450,6 +470,9 @@ impl Screen {
         };
         if self.has_rings() || self.tab == Tab::Rings {
             tabs.push(Tab::Rings);
+        }
+        if self.setting.requests || self.tab == Tab::Requests {
+            tabs.push(Tab::Requests);
         }
         tabs
     }
