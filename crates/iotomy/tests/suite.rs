@@ -95,6 +95,7 @@ mod trace_left_running;
 mod trace_live;
 mod trace_live_ends;
 mod trace_live_peers;
+mod trace_live_requests;
 mod trace_live_rings;
 mod trace_live_save;
 mod trace_live_until;

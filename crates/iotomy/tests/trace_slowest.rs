@@ -2,8 +2,10 @@
 
 use crate::support;
 
-use iotomy_record::{WakeContext, WholeCall};
-use support::{Tracing, bpf, children, each_observer, has, state, status, traced, until};
+use iotomy_record::{Trace, WakeContext, WholeCall};
+use support::{
+    Tracing, bpf, children, doubled_until, each_observer, has, iotomy, state, status, traced, until,
+};
 
 /// Sleeps of 1 to 100 ms in no order, by calls of one name.
 const SLEEPS: &str = "select undef, undef, undef, (1 + $_ * 37 % 100) / 1000 for 1..100";
@@ -93,6 +95,72 @@ fn a_call_is_told_whole() {
         assert!([WakeContext::Thread, WakeContext::Unknown].contains(&waker.context), "{waker:?}");
         assert_eq!(waker.syscall.as_deref(), Some(opened.syscall.as_str()));
         assert!(text.contains(&format!("sh ({})", waker.tid)), "{text}");
+    });
+}
+
+/// Sleeps of 31 to 40 ms, in rounds.
+const ROUNDS: &str =
+    "for (1..shift) { for (1..10) { select undef, undef, undef, (30 + $_) / 1000 } }";
+
+/// The records of intervals of so many rounds, with the slowest sleeps of each, and the report.
+fn intervals(observer: &str, slowest: &str, rounds: u32) -> (Vec<Trace>, String) {
+    let options = ["trace", "--observer", observer, "-i", "0.1", "--slowest", slowest];
+    let choice = ["--call", "select,pselect6", "--json", "-"];
+    let rounds = rounds.to_string();
+    let command = ["--", "perl", "-e", ROUNDS, &rounds];
+    let output = iotomy(&[&options[..], &choice, &command].concat()).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    (lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), text)
+}
+
+#[test]
+fn an_interval_has_the_slowest_calls_that_returned_in_it() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let has_some = |record: &&Trace| !record.slowest.is_empty();
+        let has_several =
+            |(records, _): &(Vec<Trace>, _)| records.iter().filter(has_some).count() >= 3;
+        let (records, text) =
+            doubled_until(2, has_several, |rounds| intervals(observer, "2", rounds));
+        for record in &records {
+            let slowest = &record.slowest;
+            assert!(slowest.len() <= 2, "{slowest:#?}");
+            assert!(slowest.is_sorted_by_key(|call| std::cmp::Reverse(call.wall_ns)));
+            let interval = record.interval.unwrap();
+            for call in slowest.iter().filter(|_| !interval.is_last) {
+                let end_ns = interval.start_ns + record.wall_ns;
+                assert!(call.start_ns + call.wall_ns <= end_ns, "{call:?} {interval:?}");
+                assert_eq!(call.exec, "perl");
+            }
+        }
+        let longest = records.iter().flat_map(|one| &one.calls).map(|call| call.max_ns).max();
+        let kept = records.iter().flat_map(|one| &one.slowest).map(|call| call.wall_ns).max();
+        assert_eq!(longest, kept, "the longest of all is the slowest of its interval");
+        let tables = text.matches("slowest call").count();
+        assert_eq!(tables, records.iter().filter(has_some).count(), "{text}");
+    });
+}
+
+#[test]
+fn with_room_for_all_calls_each_is_in_one_interval() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let has_several = |(records, ..): &(Vec<Trace>, _)| records.len() >= 4;
+        let (records, rounds) = doubled_until(2, has_several, |rounds| {
+            (intervals(observer, "100", rounds).0, rounds as usize)
+        });
+        let calls = records.iter().flat_map(|record| &record.slowest);
+        let mut starts: Vec<u64> = calls.map(|call| call.start_ns).collect();
+        assert_eq!(starts.len(), rounds * 10);
+        starts.sort_unstable();
+        starts.dedup();
+        assert_eq!(starts.len(), rounds * 10, "no call is in two");
     });
 }
 

@@ -61,6 +61,9 @@ pub struct Request {
     /// grow with its length; what an observation has is less then. Only an observer that has no bound
     /// of its own does.
     pub forgets: bool,
+    /// Whether each snapshot takes the slowest calls since the one before: what an observation has are then those since
+    /// the last one.
+    pub takes_slowest: bool,
     /// Up to how many program images each have rows of their own. Of more, identical ones are put together as the rows
     /// are read, by an observer that can.
     pub images_apart: usize,
@@ -91,6 +94,7 @@ impl Request {
             ring_operations: None,
             filter: Filter::default(),
             forgets: false,
+            takes_slowest: false,
             images_apart: usize::MAX,
             rows: Self::ROWS,
         }

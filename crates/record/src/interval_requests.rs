@@ -15,12 +15,17 @@ pub(super) struct SeenRequests {
 }
 
 impl SeenRequests {
-    /// What these have beyond what was seen.
+    /// What the rows of a snapshot have beyond what was seen. Requests that have no answer yet are in no count.
     pub(super) fn advance<'r>(
         &mut self,
         now: impl IntoIterator<Item = &'r Exchange>,
     ) -> Vec<Exchange> {
-        let rows = now.into_iter().filter_map(|now| {
+        let answered = now.into_iter().map(|now| Exchange { in_flight: 0, ..now.clone() });
+        self.since(&answered.collect::<Vec<_>>())
+    }
+
+    fn since(&mut self, now: &[Exchange]) -> Vec<Exchange> {
+        let rows = now.iter().filter_map(|now| {
             let seen = self.by_ends.entry(now.ends.unnamed()).or_default();
             since(now, seen)
         });
@@ -38,7 +43,7 @@ impl SeenRequests {
                 None => sums.push((*one).clone()),
             }
         }
-        self.advance(&sums)
+        self.since(&sums)
     }
 
     /// Adds what was seen of another image.

@@ -32,7 +32,10 @@ pub struct Snapshot {
     pub connections: Vec<ConnectionCounts>,
     /// One row an operation of io_uring, over all processes. Empty where rings are not watched.
     pub ring_operations: Vec<RingOperation>,
-    /// Of a watch that keeps its last stretch only: the slowest calls since the snapshot before, each whole.
+    /// One row for the requests over connections with a peer, of all processes, without whose they are. `in_flight` are
+    /// those that have no answer yet. Empty where requests are not timed.
+    pub requests: Vec<Exchange>,
+    /// Of a watch whose snapshots take them: the slowest calls since the snapshot before, each whole.
     pub slowest: Vec<WholeCall>,
     /// Images that have ended and will be in no later snapshot.
     pub forgotten: Vec<u32>,
@@ -107,7 +110,7 @@ pub struct ImageCounts {
     /// One row an operation of io_uring.
     pub ring_operations: Vec<RingOperation>,
     /// One row for its requests over connections with a peer: those that another one has followed, or the end of their
-    /// connection.
+    /// connection. `in_flight` are those that have no answer yet.
     pub requests: Vec<Exchange>,
 }
 

@@ -1,5 +1,5 @@
 //! The record of one interval of a watch, as a few lines: its sums, the calls that took most time, the
-//! ring operations, and the peers.
+//! ring operations, the peers, the requests, and the slowest calls.
 
 use iotomy_record::statistic::Statistics;
 use iotomy_record::{Call, LedgerRow, SortKey, Times, Trace, statistic};
@@ -10,7 +10,7 @@ use crate::numbers::{bytes, counted, duration, figure, fixed};
 use crate::page::{Ink, Page};
 use crate::sheet::{Cell, Field};
 use crate::trace::images::{cpus_used, on_cpu};
-use crate::trace::{CallSum, call_columns, peers, requests, rings, rows, until};
+use crate::trace::{CallSum, call_columns, peers, requests, rings, rows, slowest, until};
 
 /// The default number of calls, of ring operations and of peers.
 const USUAL_ROWS: usize = 5;
@@ -23,6 +23,7 @@ pub fn interval(record: &Trace, style: &Style) -> String {
     rings::print_in_interval(&mut page, record, USUAL_ROWS);
     peers::print_in_interval(&mut page, record, USUAL_ROWS);
     requests::print_in_interval(&mut page, record, USUAL_ROWS);
+    slowest::print_in_interval(&mut page, record);
     until::print_in_interval(&mut page, record);
     page.blank();
     page.finish()

@@ -9,6 +9,7 @@
 mod draw;
 mod output;
 mod peer_rows;
+mod request_rows;
 mod ring_rows;
 mod rows;
 mod screen;
@@ -20,6 +21,8 @@ pub use screen::{Event, Key, Screen, ScreenRequest, Setting};
 
 #[cfg(test)]
 mod peer_tests;
+#[cfg(test)]
+mod request_tests;
 #[cfg(test)]
 mod ring_tests;
 #[cfg(test)]

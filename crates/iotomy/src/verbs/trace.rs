@@ -133,8 +133,8 @@ pub(crate) struct TraceArgs {
 
     /// Show live counts on the whole terminal; the report follows at the end
     ///
-    /// The view shows calls, files, processes, peers and the time ledger of each second; `?` lists the
-    /// keys. The command's terminal output goes to a pseudo-terminal: the view shows its last
+    /// The view shows calls, files, processes, peers, with --requests the requests, and the time ledger
+    /// of each second; `?` lists the keys. The command's terminal output goes to a pseudo-terminal: the view shows its last
     /// lines, and all of it follows when the view closes. The command reads nothing from the
     /// terminal.
     #[arg(long)]
@@ -142,8 +142,8 @@ pub(crate) struct TraceArgs {
 
     /// Report what came in each interval of SECONDS, instead of the whole at the end
     ///
-    /// Prints a line of sums and the calls that took most time. With --json, each interval is a
-    /// record in one line of its own (JSON Lines).
+    /// Prints a line of sums and the calls that took most time; with --slowest, also the slowest calls
+    /// of the interval. With --json, each interval is a record in one line of its own (JSON Lines).
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "live")]
     interval: Option<Duration>,
 
@@ -208,7 +208,7 @@ pub(crate) struct TraceArgs {
     /// answer; for a client, from the first byte written to the last one read. By listener, peer and
     /// program: quantiles, and the time unread, on a CPU, in the run queue, and blocked for disks,
     /// other peers and locks.
-    #[arg(long, conflicts_with = "live")]
+    #[arg(long)]
     requests: bool,
 
     /// Show the names of remote addresses, as the system's resolver has them (with --peers or --requests)
@@ -230,7 +230,8 @@ pub(crate) struct TraceArgs {
     /// Keep the N slowest calls whole: when, who, arguments, path, bytes, who woke them, callers
     ///
     /// Waits for work (epoll_wait, poll, select, futex and their kin) are left out, unless --call or
-    /// --where chooses calls. Callers are the functions of user space that a call was made in.
+    /// --where chooses calls. Callers are the functions of user space that a call was made in. With
+    /// --interval, each interval has its own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Request::MOST_SLOW)))]
     slowest: Option<u32>,
 
@@ -347,8 +348,8 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_findings::trace(&record, limits));
     }
+    let of_intervals = intervals.map(|intervals| intervals.finish(&mut record));
     name_callers(&mut record);
-    let of_intervals = intervals.map(|intervals| intervals.finish(&record));
     // The findings need each process by itself.
     if !args.each {
         record.roll_up();
@@ -415,6 +416,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
             None => filter,
         },
         forgets: args.ring.is_some(),
+        takes_slowest: args.ring.is_some() || args.interval.is_some(),
         images_apart: match args.each || args.live || args.interval.is_some() || args.ring.is_some()
         {
             true => usize::MAX,

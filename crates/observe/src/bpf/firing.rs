@@ -1,5 +1,5 @@
 //! Single calls of a watch that goes on, named while the programs still count: the one that fulfilled the condition,
-//! and the slowest of the last stretch.
+//! and the slowest since these were taken before.
 
 use iotomy_record::{EndedBy, WholeCall};
 
@@ -30,14 +30,15 @@ pub(super) fn told(
 /// The kernel's error.
 pub(super) fn slowest(
     session: &Session,
-    books: &Books,
+    books: &mut Books,
     request: &Request,
     began_ns: u64,
 ) -> Result<Vec<WholeCall>, String> {
-    if request.slowest == 0 || !request.forgets {
+    if request.slowest == 0 || !request.takes_slowest {
         return Ok(Vec::new());
     }
     let rows = session.take_slowest()?;
+    books.take_programs(session);
     let of_calls = books_of(session, books, &rows);
     Ok(slowest::calls(&of_calls, rows, began_ns, &|_| 0))
 }

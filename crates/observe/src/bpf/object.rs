@@ -328,12 +328,13 @@ impl Session {
         Some(Row::read(&mut Fields(&value)))
     }
 
-    /// The calls that took longest.
+    /// The calls that took longest, since they were taken before if they were.
     pub(super) fn slowest(&self) -> Vec<SlowRow> {
         if !self.has_details() {
             return Vec::new();
         }
-        let rows = self.row::<SlowRows>("slowest", &0u32.to_ne_bytes());
+        let turn = self.row::<u32>(firing::TURN, &0u32.to_ne_bytes()).unwrap_or(0).min(1);
+        let rows = self.row::<SlowRows>("slowest", &turn.to_ne_bytes());
         rows.map_or_else(Vec::new, |rows| rows.0)
     }
 

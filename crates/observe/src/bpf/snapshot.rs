@@ -89,7 +89,8 @@ impl NameCache {
         let snapshot = self.take(session, books, request, elapsed_ns)?;
         if !slowest.is_empty() {
             self.looks += 1;
-            if self.looks.is_multiple_of(LOOKS) {
+            // The rows of --paths have their places there, too.
+            if self.looks.is_multiple_of(LOOKS) && !request.paths {
                 session.forget_places(request.rows / 2);
             }
         }
@@ -135,6 +136,7 @@ impl NameCache {
         let counters = session.counters();
         let files = self.files(&sight, session);
         let connections = self.connections(&sight);
+        let requests = if request.requests { self.requests(&sight) } else { Vec::new() };
         let forgotten = if request.forgets { self.no_more_needed(&sight) } else { Vec::new() };
         let snapshot = Snapshot {
             elapsed_ns,
@@ -142,6 +144,7 @@ impl NameCache {
             files,
             connections,
             ring_operations: sight.ring_operations(request),
+            requests,
             processes: self.processes(&sight),
             images: self.images(&mut sight, request),
             ledger: Some(sight.ledger()),

@@ -42,8 +42,8 @@ pub(super) struct Session {
     only: bool,
     /// Whether to go on without it until no tracee is left.
     wait: bool,
-    /// Whether the slowest calls are those of the last stretch.
-    forgets: bool,
+    /// Whether a snapshot takes the slowest calls.
+    takes_slowest: bool,
     /// Whether to count by file.
     pub(super) files: bool,
     /// Whether paths are counted.
@@ -211,7 +211,7 @@ impl Session {
             roots,
             only: false,
             wait: request.wait,
-            forgets: request.forgets,
+            takes_slowest: request.takes_slowest,
             files: request.files,
             paths: request.paths,
             sockets: Sockets::new(),
@@ -348,7 +348,7 @@ impl Session {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let slowest = if self.forgets { self.tally.take_slowest() } else { Vec::new() };
+        let slowest = if self.takes_slowest { self.tally.take_slowest() } else { Vec::new() };
         let wanted = |name: &str| self.is_wanted(name);
         let mut snapshot = self.tally.snapshot(&wanted);
         self.tracees.show(&mut snapshot, &self.tally, &wanted);

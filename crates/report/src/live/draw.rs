@@ -13,7 +13,7 @@ use ratatui_core::style::{Color, Modifier, Style as Look};
 use super::ring_rows::submitted;
 use super::rows::{Row, SnapshotDelta, rate, shown};
 use super::screen::{Opened, Screen, Setting};
-use super::tabs::{BY, ERRORS, OF_CONNECTIONS, Tab, specs};
+use super::tabs::{BY, ERRORS, OF_CONNECTIONS, REQUESTS_BY, ROLE, Tab, specs};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
@@ -36,7 +36,7 @@ const HELP: [(&str, &str); 13] = [
     ("q", "close the view; a command runs on, otherwise the watch ends"),
     ("Ctrl-C", "interrupt the command, or end the watch"),
     ("p, space", "pause the display; counting continues"),
-    ("1 … 5, Tab", "calls, files, processes, peers, ring operations"),
+    ("1 … 6, Tab", "calls, files, processes, peers, ring operations, requests"),
     ("↑ ↓ k j, PgUp…", "select a row; Home and End"),
     ("Enter", "open the process, file or peer; Esc or Backspace goes back"),
     ("s", "save the counts so far as a record in the current directory"),
@@ -179,6 +179,7 @@ impl Screen {
         }
         let lost = self.now.lost.saturating_add(self.now.lost_connections);
         let lost = lost.saturating_add(self.now.lost_requests);
+        let lost = lost.saturating_add(self.now.lost_exchanges);
         if lost > 0 {
             parts.push(format!("{} lost", thousands(lost.into())));
         }
@@ -247,6 +248,7 @@ impl Screen {
             Tab::Processes => between.process_rows(page),
             Tab::Peers => between.peer_rows(page),
             Tab::Rings => between.ring_rows(page),
+            Tab::Requests => between.request_rows(page),
             Tab::Users => between.user_rows(page),
             Tab::Connections => between.connection_rows(page),
         };
@@ -351,6 +353,14 @@ impl Screen {
             Tab::Peers => "no counted call has moved bytes through a socket or a pipe",
             Tab::Rings if !self.setting.rings => "ring operations are not watched",
             Tab::Rings => "no request of a ring has been submitted",
+            Tab::Requests if !self.setting.requests => "requests need --requests",
+            Tab::Requests if self.setting.requests_refused => {
+                "the kernel does not let requests be timed"
+            }
+            Tab::Requests => "no request went over a connection",
+            Tab::Users | Tab::Connections if !self.setting.files => {
+                "connections of the whole machine need --peers"
+            }
             Tab::Users => "no process that is alive has read, written or mapped it",
             Tab::Connections if matches!(self.opened(), Some(Opened::Peer { path, .. }) if path.is_empty()) => {
                 "no counted call has moved bytes through a connection to it"
@@ -387,7 +397,13 @@ impl Screen {
             canvas.at(x, &name, BOLD);
             x += columns(&name) + 1;
         }
-        for tab in self.tabs() {
+        let width = |tab: &Tab| tab.name().len() + 2;
+        let mut tabs = self.tabs();
+        // The selected one stays in sight.
+        while tabs[0] != self.tab && x + tabs.iter().map(width).sum::<usize>() > page.width() {
+            tabs.remove(0);
+        }
+        for tab in tabs {
             let is_shown = tab == self.tab;
             let name =
                 if is_shown { format!("[{}]", tab.name()) } else { format!(" {} ", tab.name()) };
@@ -473,7 +489,10 @@ fn is_text(tab: Tab, column: usize) -> bool {
     column == 0
         || matches!(
             (tab, column),
-            (Tab::Files | Tab::Connections, 1) | (Tab::Processes, 10) | (Tab::Peers, ERRORS | BY)
+            (Tab::Files | Tab::Connections, 1)
+                | (Tab::Processes, 10)
+                | (Tab::Peers, ERRORS | BY)
+                | (Tab::Requests, ROLE | REQUESTS_BY)
         )
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::statistic::{self, Joins, Statistics, Unit};
 use iotomy_record::{
-    Call, ConnectionCounts, FileUse, LedgerRow, ProcessCounts, RingOperation, Snapshot, SortKey,
-    Times,
+    Call, ConnectionCounts, Exchange, FileUse, ImageCounts, LedgerRow, ProcessCounts,
+    RingOperation, Snapshot, SortKey, Times,
 };
 
 use super::screen::{Opened, Screen};
@@ -79,13 +79,15 @@ pub(super) fn count(x: f64) -> String {
 pub(super) struct SnapshotDelta<'a> {
     pub(super) before: &'a Snapshot,
     pub(super) now: &'a Snapshot,
-    /// The calls, the connections, the ring operations and the ledger of all, or of the process that is open.
+    /// The calls, the connections, the ring operations, the requests and the ledger of all, or of the process that is open.
     pub(super) calls_before: &'a [Call],
     pub(super) calls_now: &'a [Call],
     pub(super) connections_before: &'a [ConnectionCounts],
     pub(super) connections_now: &'a [ConnectionCounts],
     pub(super) rings_before: &'a [RingOperation],
     pub(super) rings_now: &'a [RingOperation],
+    pub(super) requests_before: &'a [Exchange],
+    pub(super) requests_now: &'a [Exchange],
     pub(super) ledger_before: Option<&'a LedgerRow>,
     pub(super) ledger_now: Option<&'a LedgerRow>,
     pub(super) threads: u64,
@@ -111,6 +113,8 @@ impl<'a> SnapshotDelta<'a> {
             connections_now: &now.connections,
             rings_before: &before.ring_operations,
             rings_now: &now.ring_operations,
+            requests_before: &before.requests,
+            requests_now: &now.requests,
             ledger_before: before.ledger.as_ref(),
             ledger_now: now.ledger.as_ref(),
             threads: now.threads,
@@ -132,12 +136,22 @@ impl<'a> SnapshotDelta<'a> {
             between.connections_now = found.map_or(&[], |one| &one.connections);
             between.rings_before = earlier.map_or(&[], |one| &one.ring_operations);
             between.rings_now = found.map_or(&[], |one| &one.ring_operations);
+            between.requests_before = earlier.map_or(&[], |one| &one.requests);
+            between.requests_now = found.map_or(&[], |one| &one.requests);
             between.ledger_before = earlier.and_then(|one| one.ledger.as_ref());
             between.ledger_now = found.and_then(|one| one.ledger.as_ref());
             between.threads = listed(now).map_or(0, |one| one.threads.into());
             between.has_ended = between.threads == 0;
         }
         between
+    }
+
+    /// The images of the snapshot, or the one that is open.
+    pub(super) fn images(&self) -> Vec<&'a ImageCounts> {
+        match self.opened {
+            Some(Opened::Process { image, .. }) => self.screen.image(*image).into_iter().collect(),
+            _ => self.now.images.iter().collect(),
+        }
     }
 
     /// As a rate.

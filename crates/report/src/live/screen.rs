@@ -6,7 +6,7 @@ use iotomy_record::{FileKind, FileUse, ImageCounts, Snapshot};
 
 use super::output::Output;
 use super::subject::Subject;
-use super::tabs::Tab;
+use super::tabs::{REQUESTS_A_SECOND, Tab};
 use crate::Style;
 use crate::page::Page;
 use crate::peers::PeerNames;
@@ -32,6 +32,10 @@ pub struct Setting {
     pub connections: bool,
     /// Whether ring operations are counted.
     pub rings: bool,
+    /// Whether requests are to be timed.
+    pub requests: bool,
+    /// Whether the kernel refused that.
+    pub requests_refused: bool,
     /// Whether a command was started, whose output and end are shown.
     pub is_command: bool,
     /// Whether to use colours.
@@ -116,6 +120,8 @@ pub(super) enum Opened {
     Peer {
         name: String,
         path: String,
+        /// Of the table of requests, the role of the row that it was opened from.
+        is_served: Option<bool>,
     },
 }
 
@@ -137,7 +143,7 @@ pub struct Screen {
     /// Until the next snapshot.
     pub(super) pause: std::time::Duration,
     pub(super) tab: Tab,
-    pub(super) sorts: [Sort; 7],
+    pub(super) sorts: [Sort; 8],
     pub(super) is_paused: bool,
     /// Rows above the first shown.
     pub(super) skipped: usize,
@@ -177,8 +183,9 @@ const FILTER: usize = 60;
 impl Screen {
     /// A screen without figures yet.
     pub fn new(setting: Setting) -> Self {
-        // By wall time, by bytes read, by calls, by calls, by requests, by bytes read, by bytes read.
-        let sorts = [4, 3, 2, 3, 1, 2, 3].map(|column| Sort { column, is_reversed: false });
+        // By wall time, by bytes read, by calls, by calls, by requests, by requests, by bytes read, by bytes read.
+        let sorts = [4, 3, 2, 3, 1, REQUESTS_A_SECOND, 2, 3]
+            .map(|column| Sort { column, is_reversed: false });
         Self {
             setting,
             before: Snapshot::default(),
@@ -261,6 +268,7 @@ impl Screen {
             Key::Char('3') => self.go_to(Tab::Processes),
             Key::Char('4') => self.go_to(Tab::Peers),
             Key::Char('5') => self.go_to(Tab::Rings),
+            Key::Char('6') => self.go_to(Tab::Requests),
             Key::Tab => self.turn(1),
             Key::BackTab => self.turn(self.tabs().len() - 1),
             Key::Char('>') | Key::Right => self.sort_on(1),
@@ -326,7 +334,7 @@ impl Screen {
         let label = |one: &FileUse| format!("{} ({})", one.exec, one.pid);
         self.peers.add_pipes(files.iter().chain(&self.now.uses), label);
         for (opened, _) in &mut self.opened {
-            let Opened::Peer { name, path } = opened else { continue };
+            let Opened::Peer { name, path, .. } = opened else { continue };
             let member = files.iter().find(|file| file.path == *path);
             if let Some(now) = member.and_then(|file| self.peers.name(file)) {
                 *name = now;
@@ -377,12 +385,9 @@ impl Screen {
                 (Opened::Process { pid, exec, image }, Tab::Calls)
             }
             Some(Subject::File(kind, path)) => (Opened::File { kind, path }, Tab::Users),
-            Some(Subject::Peer(name)) => {
-                let is_its = |file: &&FileUse| self.peers.name(file).as_ref() == Some(&name);
-                // One that refuses has none.
-                let file = self.now.files.iter().find(is_its);
-                let path = file.map(|file| file.path.clone()).unwrap_or_default();
-                (Opened::Peer { name, path }, Tab::Connections)
+            Some(Subject::Peer(name)) => (self.peer(name, None), Tab::Connections),
+            Some(Subject::Requests(name, is_served)) => {
+                (self.peer(name, Some(is_served)), Tab::Connections)
             }
             Some(Subject::Call(_) | Subject::RingOperation(_)) | None => return,
         };
@@ -393,13 +398,24 @@ impl Screen {
         }
     }
 
+    fn peer(&self, name: String, is_served: Option<bool>) -> Opened {
+        let is_its = |file: &&FileUse| self.peers.name(file).as_ref() == Some(&name);
+        // One that refuses has none.
+        let file = self.now.files.iter().find(is_its);
+        let path = file.map(|file| file.path.clone()).unwrap_or_default();
+        Opened::Peer { name, path, is_served }
+    }
+
     fn back(&mut self) {
         if let Some((opened, tab)) = self.opened.pop() {
             self.show(tab);
             self.chosen = Some(match opened {
                 Opened::Process { pid, exec, .. } => Subject::Process(pid, exec),
                 Opened::File { kind, path } => Subject::File(kind, path),
-                Opened::Peer { name, .. } => Subject::Peer(name),
+                Opened::Peer { name, is_served: None, .. } => Subject::Peer(name),
+                Opened::Peer { name, is_served: Some(is_served), .. } => {
+                    Subject::Requests(name, is_served)
+                }
             });
         }
     }
@@ -414,6 +430,9 @@ impl Screen {
         };
         if self.has_rings() || self.tab == Tab::Rings {
             tabs.push(Tab::Rings);
+        }
+        if self.setting.requests || self.tab == Tab::Requests {
+            tabs.push(Tab::Requests);
         }
         tabs
     }

@@ -11,4 +11,6 @@ pub(super) enum Subject {
     Process(u32, String),
     Peer(String),
     RingOperation(String),
+    /// By peer, and whether they were served.
+    Requests(String, bool),
 }

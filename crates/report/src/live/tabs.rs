@@ -12,6 +12,8 @@ pub(super) enum Tab {
     Peers,
     /// Once there are ring operations.
     Rings,
+    /// Where requests are timed.
+    Requests,
     /// The processes of the file or peer that is open.
     Users,
     /// The connections of the peer that is open.
@@ -29,6 +31,7 @@ impl Tab {
             Self::Processes => "processes",
             Self::Peers => "peers",
             Self::Rings => "rings",
+            Self::Requests => "requests",
             Self::Users => "used by",
             Self::Connections => "connections",
         }
@@ -83,6 +86,7 @@ pub(super) fn specs(tab: Tab) -> Vec<Column> {
         }
         Tab::Peers => PEERS.to_vec(),
         Tab::Rings => ring_columns(),
+        Tab::Requests => REQUESTS.to_vec(),
         // The processes that use a file.
         Tab::Users => files(("process", "", 11, 20)),
         // As files, which are never mapped.
@@ -125,6 +129,42 @@ pub(super) const ERRORS: usize = 15;
 
 /// Where the processes stand.
 pub(super) const BY: usize = 16;
+
+/// By peer and role, as in the report: the latency of those that were answered since the snapshot before, and what a
+/// request spent its time on, in the mean.
+pub(super) const REQUESTS: [Column; 22] = [
+    ("peer of requests", "", 17, 24),
+    ("role", "", 14, 6),
+    ("requests", "/s", 17, 9),
+    ("in flight", "now", 13, 9),
+    ("mean", "µs", 7, 6),
+    ("p50", "µs", 15, 6),
+    ("p90", "µs", 6, 6),
+    ("p99", "µs", 16, 6),
+    ("p99.9", "µs", 9, 7),
+    ("max", "µs", 12, 7),
+    ("unread", "µs", 5, 6),
+    ("on-CPU", "µs", 5, 6),
+    ("runq", "µs", 4, 5),
+    ("disk", "µs", 3, 5),
+    ("upstream", "µs", 4, 8),
+    ("lock", "µs", 3, 5),
+    ("other", "µs", 2, 5),
+    ("elsewhere", "µs", 1, 9),
+    ("requests", "in all", 8, 10),
+    ("unanswered", "in all", 10, 10),
+    ("pipelined", "in all", 0, 9),
+    ("by", "", 11, 16),
+];
+
+/// Where their role stands.
+pub(super) const ROLE: usize = 1;
+
+/// Where the processes that serve or ask stand.
+pub(super) const REQUESTS_BY: usize = 21;
+
+/// By which requests are sorted at first: those of a second.
+pub(super) const REQUESTS_A_SECOND: usize = 2;
 
 /// Requests of io_uring by operation, and how those that ended were carried out.
 fn ring_columns() -> Vec<Column> {

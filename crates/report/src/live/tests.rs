@@ -66,6 +66,7 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
         connections: vec![],
         lost_connections: 0,
         ring_operations: vec![],
+        requests: vec![],
         slowest: vec![],
         lost_requests: 0,
         lost_exchanges: 0,

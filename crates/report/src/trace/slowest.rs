@@ -42,6 +42,15 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
     super::print_hidden(page, shown, record.slowest.len(), "");
 }
 
+/// Those of the record of an interval: nothing where none returned.
+pub(crate) fn print_in_interval(page: &mut Page<'_>, record: &Trace) {
+    let shown = rows(record, usize::MAX).min(record.slowest.len());
+    if shown > 0 {
+        table(page, record, "slowest call", &record.slowest[..shown]).print(page);
+        super::print_hidden(page, shown, record.slowest.len(), "");
+    }
+}
+
 /// Calls, each with its arguments and who woke it; the first column has this head.
 pub(super) fn table<'a>(
     page: &Page<'_>,

@@ -50,6 +50,11 @@ golden!(ring_operations_of_an_interval, {
     record.observer.lost_requests = 2;
     crate::interval(&record, &Style::default())
 });
+golden!(the_slowest_calls_of_an_interval, {
+    let mut record = records::interval();
+    record.slowest = records::ended_by_a_call().ended_by.map(|end| end.call).into_iter().collect();
+    crate::interval(&record, &Style::default())
+});
 golden!(ended_by_a_call, rendered(&records::ended_by_a_call()));
 golden!(ended_by_no_call, rendered(&records::ended_by_no_call()));
 golden!(attached_to_the_machine, rendered(&records::idle_machine()));

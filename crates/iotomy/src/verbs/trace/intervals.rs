@@ -1,18 +1,20 @@
 //! `--interval`: a report, or a record in a line, of each interval of a watch.
 //!
-//! Outputs are written by a thread: a reader of a pipe that is slow delays no snapshot. A file gets
-//! its name when it is whole, at the end, as every output does.
+//! A thread makes the outputs, with the names of the functions that slow calls were made in, and each is written by
+//! another one: neither large programs nor a reader of a pipe that is slow delay a snapshot. A file gets its name when it
+//! is whole, at the end, as every output does.
 
+use std::cmp::Reverse;
 use std::os::fd::BorrowedFd;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use iotomy_host::rfc3339;
-use iotomy_observe::{TakeSnapshot, Viewer, ViewerRequest, WatchStart};
+use iotomy_observe::{CallerNames, TakeSnapshot, Viewer, ViewerRequest, WatchStart};
 use iotomy_record::store::{OutputFile, RecordRef, StoreError};
-use iotomy_record::{IntervalCounts, Intervals, Trace};
+use iotomy_record::{IntervalCounts, Intervals, Trace, WholeCall};
 use iotomy_report::Style;
 
 use super::watching;
@@ -25,10 +27,22 @@ pub(super) struct IntervalView {
     began: SystemTime,
     /// What the records of all intervals have in common.
     common: Trace,
+    /// The slowest calls of the intervals so far: of the whole watch.
+    slowest: Vec<WholeCall>,
+    /// Of the last interval, as far as they were taken before the watch ended.
+    last_slowest: Vec<WholeCall>,
+    writer: Option<Writer>,
+    records: Option<Sender<Trace>>,
+    thread: Option<JoinHandle<Result<()>>>,
+    failed: Option<String>,
+}
+
+/// Makes the outputs.
+struct Writer {
     /// The text's look, and where it goes.
     text: Option<(Style, Stream)>,
     lines: Option<Stream>,
-    failed: Option<String>,
+    names: CallerNames,
 }
 
 /// An output that is written while the watch goes on.
@@ -46,38 +60,60 @@ impl IntervalView {
         text: Option<(Style, OutputFile)>,
         lines: Option<OutputFile>,
     ) -> Self {
+        let text = text.map(|(style, to)| (style, Stream::new(to)));
+        let lines = lines.map(Stream::new);
         Self {
             every,
             next: None,
             intervals: Intervals::default(),
             began: SystemTime::now(),
             common,
-            text: text.map(|(style, to)| (style, Stream::new(to))),
-            lines: lines.map(Stream::new),
+            slowest: Vec::new(),
+            last_slowest: Vec::new(),
+            writer: Some(Writer { text, lines, names: CallerNames::default() }),
+            records: None,
+            thread: None,
             failed: None,
         }
     }
 
-    /// Prints the rest that the whole record has, and ends the outputs.
+    /// Prints the rest that the whole record has, and ends the outputs. The record then has the slowest calls of all
+    /// intervals.
     ///
     /// # Errors
     /// A snapshot or an output failed.
-    pub(super) fn finish(mut self, whole: &Trace) -> Result<()> {
+    pub(super) fn finish(mut self, whole: &mut Trace) -> Result<()> {
         let counts = std::mem::take(&mut self.intervals).finish(whole);
         self.common.exit = whole.exit;
         self.common.ended_by = whole.ended_by.clone();
-        self.give(counts);
-        let text = self.text.take().map(|(_, to)| to);
-        let ended = [text, self.lines.take()].into_iter().flatten().map(Stream::end);
-        let ended = ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>, _>>();
-        ended?;
+        let mut slowest = std::mem::take(&mut self.last_slowest);
+        self.keep_slowest(&mut slowest, &whole.slowest);
+        self.give(counts, slowest);
+        whole.slowest = std::mem::take(&mut self.slowest);
+        // Without a sender, the thread comes to the end.
+        self.records = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended?,
+            // It does not panic.
+            Some(Err(_)) | None => {}
+        }
         match self.failed {
             Some(reason) => Err(anyhow!("cannot take a snapshot of the counts: {reason}")),
             None => Ok(()),
         }
     }
 
-    fn give(&mut self, counts: IntervalCounts) {
+    /// Adds calls to the slowest, of which as many are kept as were asked for.
+    fn keep_slowest(&self, slowest: &mut Vec<WholeCall>, more: &[WholeCall]) {
+        slowest.extend_from_slice(more);
+        slowest.sort_by_key(|call| Reverse(call.wall_ns));
+        slowest.truncate(self.common.view.slowest as usize);
+    }
+
+    fn give(&mut self, counts: IntervalCounts, slowest: Vec<WholeCall>) {
+        let mut of_all = std::mem::take(&mut self.slowest);
+        self.keep_slowest(&mut of_all, &slowest);
+        self.slowest = of_all;
         let start = self.began + Duration::from_nanos(counts.interval.start_ns);
         let mut record = Trace {
             started: rfc3339(start),
@@ -90,21 +126,43 @@ impl IntervalView {
             ring_operations: counts.ring_operations,
             requests: counts.requests,
             ledger: counts.ledger,
+            slowest,
             ..self.common.clone()
         };
         record.observer.lost_events = counts.lost;
         record.observer.lost_connections = counts.lost_connections;
         record.observer.lost_requests = counts.lost_requests;
         record.observer.lost_exchanges = counts.lost_exchanges;
-        if let Some(lines) = &mut self.lines {
-            match RecordRef::Trace(&record).line() {
-                Ok(line) => lines.write(line),
-                Err(error) => self.failed = Some(error.to_string()),
-            }
+        if let Some(records) = &self.records {
+            // The thread goes on until there is no sender.
+            let _ = records.send(record);
         }
+    }
+}
+
+impl Writer {
+    fn write_all(mut self, records: &Receiver<Trace>) -> Result<()> {
+        let mut made = Ok(());
+        for record in records {
+            made = made.and(self.write(record));
+        }
+        let text = self.text.take().map(|(_, to)| to);
+        let ended = [text, self.lines.take()].into_iter().flatten().map(Stream::end);
+        let ended = ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>, _>>();
+        ended?;
+        made
+    }
+
+    fn write(&mut self, mut record: Trace) -> Result<()> {
+        self.names.name_all(&mut record);
         if let Some((style, to)) = &mut self.text {
             to.write(iotomy_report::interval(&record, style).into_bytes());
         }
+        if let Some(lines) = &mut self.lines {
+            let line = RecordRef::Trace(&record).line();
+            lines.write(line.context("cannot write the record of an interval")?);
+        }
+        Ok(())
     }
 }
 
@@ -118,8 +176,12 @@ impl Viewer for IntervalView {
         self.began = SystemTime::now();
         self.next = Instant::now().checked_add(self.every);
         // The signals are held by now: no thread of these gets one.
-        let text = self.text.as_mut().map(|(_, to)| to);
-        text.into_iter().chain(&mut self.lines).for_each(Stream::begin);
+        let Some(mut writer) = self.writer.take() else { return };
+        let text = writer.text.as_mut().map(|(_, to)| to);
+        text.into_iter().chain(&mut writer.lines).for_each(Stream::begin);
+        let (records, received) = channel();
+        self.records = Some(records);
+        self.thread = Some(std::thread::spawn(move || writer.write_all(&received)));
     }
 
     fn wakers(&self) -> Vec<BorrowedFd<'_>> {
@@ -139,9 +201,9 @@ impl Viewer for IntervalView {
         let now = Instant::now();
         if self.next.is_some_and(|next| now >= next) {
             match look() {
-                Ok(Some(snapshot)) => {
+                Ok(Some(mut snapshot)) => {
                     let counts = self.intervals.advance(&snapshot);
-                    self.give(counts);
+                    self.give(counts, std::mem::take(&mut snapshot.slowest));
                 }
                 // It has just ended: what is left is for the end.
                 Ok(None) => {}
@@ -153,6 +215,17 @@ impl Viewer for IntervalView {
             }
         }
         ViewerRequest::GoOn
+    }
+
+    /// What is counted is in the record of the watch; of the slowest calls, only those that this leaves.
+    fn end(&mut self, look: &mut TakeSnapshot<'_>) {
+        if self.common.view.slowest == 0 {
+            return;
+        }
+        match look() {
+            Ok(last) => self.last_slowest = last.map_or_else(Vec::new, |last| last.slowest),
+            Err(reason) => self.failed = Some(reason),
+        }
     }
 
     fn takes_signal(&mut self, _: i32) -> bool {

@@ -254,6 +254,7 @@ impl Viewer for LiveView {
         setting.cost_range_ns = outset.cost_range_ns;
         setting.times_inflated = outset.times_inflated;
         setting.rings = outset.sees_rings;
+        setting.requests_refused = outset.missing.iter().any(|one| one.feature == "requests");
         self.take_screen();
     }
 

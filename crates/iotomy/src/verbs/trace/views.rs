@@ -30,6 +30,7 @@ pub(super) fn live(args: &TraceArgs, request: &mut Request) -> Result<LiveView> 
         subject,
         files: request.files,
         connections: request.peers,
+        requests: request.requests,
         is_command: matches!(request.target, Target::Command(_)),
         ..args.looks.of_a_screen()
     };

@@ -15,6 +15,8 @@ use crate::sockets::SocketName;
 #[derive(Debug, Default, Clone)]
 pub(in super::super) struct RequestBook {
     images: HashMap<u32, HashMap<SocketName, Exchange>>,
+    /// Their sums over all images, those that were dropped included.
+    sums: HashMap<SocketName, Exchange>,
     /// Most rows there is room for, and how many there are.
     most: usize,
     count: usize,
@@ -28,12 +30,17 @@ impl RequestBook {
         Self { most, ..Self::default() }
     }
 
-    /// The rows in the kernel's tables, as they stand: of connections that are open only whose they are.
+    /// The rows in the kernel's tables, as they stand: of connections that are open, whose they are, and which of them
+    /// have a request without an answer.
     pub(in super::super) fn look(session: &Session) -> Self {
         let mut book = Self::with_room(usize::MAX);
         // First: one that ends in between has its row then.
         session.visit_beside(CHANNELS, |_: Count, channel: Channel| {
-            book.images.entry(channel.key.image).or_default();
+            let in_flight = u64::from(channel.is_in_flight());
+            let of_image = book.images.entry(channel.key.image).or_default();
+            if in_flight > 0 {
+                of_image.entry(channel.key.name).or_default().in_flight += in_flight;
+            }
             RowAction::Kept
         });
         session.visit_beside(EXCHANGES, |key: ConnectionKey, row: Row| {
@@ -61,7 +68,10 @@ impl RequestBook {
                 return RowAction::Kept;
             }
             taken.insert(key.image);
-            self.add(key, &row.exchange());
+            let row = row.exchange();
+            if self.add(key.clone(), &row) {
+                self.add_to_sums(key.name, &row);
+            }
             RowAction::Freed
         });
         taken
@@ -73,16 +83,29 @@ impl RequestBook {
         counters.lost + self.lost
     }
 
-    fn add(&mut self, key: ConnectionKey, row: &Exchange) {
+    /// Whether there was room.
+    fn add(&mut self, key: ConnectionKey, row: &Exchange) -> bool {
         let of_image = self.images.entry(key.image).or_default();
         if !of_image.contains_key(&key.name) {
             if self.count >= self.most {
                 self.lost += row.requests.saturating_add(row.unanswered);
-                return;
+                return false;
             }
             self.count += 1;
         }
         statistic::add(of_image.entry(key.name).or_default(), row);
+        true
+    }
+
+    fn add_to_sums(&mut self, name: SocketName, row: &Exchange) {
+        if self.sums.len() < self.most || self.sums.contains_key(&name) {
+            statistic::add(self.sums.entry(name).or_default(), row);
+        }
+    }
+
+    /// The rows of all images that were taken out of the kernel's tables, added up.
+    pub(in super::super) fn sums(&self) -> impl Iterator<Item = (&SocketName, &Exchange)> {
+        self.sums.iter()
     }
 
     /// The images that have some.

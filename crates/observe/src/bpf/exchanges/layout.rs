@@ -159,12 +159,23 @@ impl Wire for Channel {
 }
 
 impl Channel {
+    /// Whether it has a request that has no answer yet.
+    pub(super) fn is_in_flight(&self) -> bool {
+        let is_waiting = self.key.name.role == Some(Role::Accept) && self.arrived_ns > 0;
+        let is_begun = self.key.name.role.is_some() && self.began_ns > 0;
+        is_waiting || is_begun && !self.is_answered()
+    }
+
+    fn is_answered(&self) -> bool {
+        self.began_ns > 0 && self.end_ns > 0 && !self.writing
+    }
+
     /// What its last exchange adds to the row: an answer that no request has followed is whole. `ended`: the process
     /// has, and with it the connection.
     pub(super) fn last(&self, ended: bool) -> Option<Exchange> {
-        let role = self.key.name.role?;
-        let is_waiting = role == Role::Accept && self.arrived_ns > 0;
-        if self.began_ns > 0 && self.end_ns > 0 && !self.writing {
+        self.key.name.role?;
+        let is_in_flight = self.is_in_flight();
+        if self.is_answered() {
             let wall_ns = self.end_ns.saturating_sub(self.began_ns);
             let mut times = Times::default();
             times.add(wall_ns);
@@ -182,11 +193,11 @@ impl Channel {
             };
             let mut last = row.exchange();
             // The next request has come, too.
-            let next = u64::from(is_waiting);
+            let next = u64::from(is_in_flight);
             *(if ended { &mut last.unanswered } else { &mut last.in_flight }) = next;
             return Some(last);
         }
-        (self.began_ns > 0 || is_waiting).then(|| match ended {
+        is_in_flight.then(|| match ended {
             true => Exchange { unanswered: 1, ..Exchange::default() },
             false => Exchange { in_flight: 1, ..Exchange::default() },
         })

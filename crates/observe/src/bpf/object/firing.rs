@@ -13,7 +13,7 @@ use crate::variables::Sums;
 const MOMENT: &str = ".data.fired";
 
 /// `slow_turn` of `slowest.bpf.h`.
-const TURN: &str = ".data.slow_turn";
+pub(super) const TURN: &str = ".data.slow_turn";
 
 impl Session {
     /// The call or the request that fulfilled the condition, if one did, and the sums with it. Final once every program

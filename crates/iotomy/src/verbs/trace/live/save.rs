@@ -69,12 +69,14 @@ impl Saver {
             files: files_by_process(so_far.files, counts),
             connections: so_far.connections,
             ring_operations: so_far.ring_operations,
+            requests: so_far.requests,
             ledger: so_far.ledger,
             ..self.common.clone()
         };
         record.observer.lost_events = so_far.lost;
         record.observer.lost_connections = so_far.lost_connections;
         record.observer.lost_requests = so_far.lost_requests;
+        record.observer.lost_exchanges = so_far.lost_exchanges;
         record.view.peers |= shows_peers;
         // Both are in the order of the images. The sum is the CPU time; the kernel's own accounting
         // of a process that goes on begins before the watch.
