@@ -92,10 +92,10 @@ impl IntervalView {
         whole.slowest = std::mem::take(&mut self.slowest);
         // Without a sender, the thread comes to the end.
         self.records = None;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(ended)) => ended?,
-            // It does not panic.
-            Some(Err(_)) | None => {}
+        if let Some(thread) = self.thread.take() {
+            thread
+                .join()
+                .map_err(|_| anyhow!("the thread that writes the intervals ended early"))??;
         }
         match self.failed {
             Some(reason) => Err(anyhow!("cannot take a snapshot of the counts: {reason}")),
