@@ -11,7 +11,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/ports-c/tests/clients/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: docs demo test lint setup build build-ports articles bench bench-summary test-kernel test-services test-fleet test-ports test-ports-threads install clean
+.PHONY: docs demo test lint setup build build-ports build-export articles bench bench-summary test-kernel test-services test-fleet test-ports test-ports-threads install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -45,6 +45,11 @@ build:
 	@mv -f $(IOTOMY).copy $(IOTOMY)
 	@rm $(IOTOMY).stripped
 
+# The program that `iotomy export` becomes: beside the command, because the crates of Arrow are as large as it is.
+build-export:
+	@scripts/setup build
+	$(CARGO) rustc --release --locked --package iotomy-export --bin iotomy-export -- -C lto=fat -C strip=symbols
+
 # Every bench, one after another, almost two hours in all; then the page of the run and the figures of
 # docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
 bench: bench-all
@@ -65,6 +70,7 @@ bench-summary:
 # The tables of docs/ that are made from declarations: movers, waiters, limits, experiments, findings.
 docs:
 	UPDATE=1 $(CARGO) test --locked --package iotomy-record --lib -- guide
+	UPDATE=1 $(CARGO) test --locked --package iotomy-export --test suite -- guide
 	UPDATE=1 $(CARGO) test --locked --package iotomy-findings --lib -- catalogue
 	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test suite -- docs::
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- guide
@@ -75,6 +81,7 @@ articles:
 
 # What iotomy does in BPF, on the kernel of this Debian release, under emulation; some five minutes.
 test-kernel: build
+	@scripts/setup kernel
 	@CARGO=$(CARGO) scripts/test-kernel $(IOTOMY)
 
 # A minute of load on each of eight servers, watched half of the time: counts to the byte, and what the watch costs.
@@ -84,7 +91,7 @@ test-services:
 	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --locked --package iotomy --profile services \
 	    --run-ignored only --no-capture $(ARGS)
 
-# Many machines: Prometheus scrapes the agent, Slurm runs shards of an experiment, DuckDB and Spark read exported records.
+# Many machines: Prometheus scrapes the agent, Slurm runs shards of an experiment, DuckDB reads exported records.
 test-fleet:
 	@scripts/setup fleet
 	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --workspace --locked --profile fleet --run-ignored only $(ARGS)
@@ -105,8 +112,9 @@ test-ports-threads:
 	@scripts/setup build
 	@CARGO=$(CARGO) scripts/test-ports-threads $(ARGS)
 
-install: build build-ports
+install: build build-ports build-export
 	install -Dm755 $(IOTOMY) $(DESTDIR)$(PREFIX)/bin/iotomy
+	install -Dm755 $(TARGET)/release/iotomy-export $(DESTDIR)$(PREFIX)/bin/iotomy-export
 	$(IOTOMY) generate man $(DESTDIR)$(PREFIX)/share/man/man1
 	$(IOTOMY) generate completions $(DESTDIR)$(PREFIX)/share/iotomy/completions
 	cd $(DESTDIR)$(PREFIX)/share/iotomy/completions && \

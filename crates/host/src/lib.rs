@@ -8,6 +8,7 @@ mod cgroups;
 pub mod file_systems;
 pub mod folder;
 mod kernel_text;
+mod locale;
 mod machine;
 pub mod privilege;
 pub mod room;
@@ -17,6 +18,7 @@ pub mod title;
 
 pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota, Throttling};
 pub use kernel_text::kernel_text;
+pub use locale::speaks_utf8;
 pub use machine::{machine, online_cpus};
 pub use skip::Skip;
 pub use timestamp::rfc3339;

@@ -69,6 +69,7 @@ pub(crate) enum Verb {
     Limits(verbs::limits::LimitsArgs),
     Lab(verbs::lab::LabArgs),
     History(verbs::history::HistoryArgs),
+    Export(verbs::export::ExportArgs),
     Doctor(verbs::doctor::DoctorArgs),
     D(verbs::d::DArgs),
     Ports(verbs::ports::PortsArgs),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use iotomy_record::one_line;
+
 use crate::screen::{shown, shown_lines};
 
 /// The exit status when something could not be run.
@@ -15,7 +17,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
         let _ = writeln!(io::stderr(), "iotomy: {}", shown_lines(lines));
         return;
     }
-    let _ = writeln!(io::stderr(), "iotomy: {}", shown(&one_line(error)));
+    let _ = writeln!(io::stderr(), "iotomy: {}", shown(&one_line(error.as_ref())));
 }
 
 /// A mistake in a text that the user wrote: lines that show its place.
@@ -29,30 +31,3 @@ impl fmt::Display for InText {
 }
 
 impl std::error::Error for InText {}
-
-/// The operation, then each cause that has not been printed yet: errors of libraries print their
-/// source, and have it as a source.
-pub(crate) fn one_line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if line.is_empty() {
-            line = cause;
-        } else if !line.contains(&cause) {
-            line = line + ": " + &cause;
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let error = anyhow::anyhow!("No such file").context("cannot read x: No such file; look");
-        assert_eq!(one_line(&error), "cannot read x: No such file; look");
-        let error = anyhow::anyhow!("No such file").context("cannot read x");
-        assert_eq!(one_line(&error), "cannot read x: No such file");
-    }
-}

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+pub(crate) use iotomy_host::speaks_utf8;
 use iotomy_record::{message, printable};
 use iotomy_report::Style;
 
@@ -115,19 +116,6 @@ pub(crate) fn is_dumb() -> bool {
     set("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// Whether the locale's encoding is UTF-8. Without a locale it is POSIX's, which is ASCII.
-pub(crate) fn speaks_utf8() -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
-    locale.is_some_and(|locale| is_of_utf8(&locale.to_string_lossy()))
-}
-
-/// Whether a locale, as `de_DE.UTF-8@euro`, has UTF-8.
-fn is_of_utf8(locale: &str) -> bool {
-    let encoding = locale.split_once('.').map_or("", |(_, encoding)| encoding);
-    let encoding = encoding.split('@').next().unwrap_or_default();
-    encoding.eq_ignore_ascii_case("UTF-8") || encoding.eq_ignore_ascii_case("utf8")
-}
-
 /// A line for the user, with names escaped as this locale needs.
 pub(crate) fn shown(text: &str) -> String {
     message(text, speaks_utf8())
@@ -141,20 +129,4 @@ pub(crate) fn path_text(path: impl AsRef<Path>) -> String {
 /// As [`shown`], of several lines.
 pub(crate) fn shown_lines(text: &str) -> String {
     iotomy_record::lines(text, speaks_utf8())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_of_utf8;
-
-    #[test]
-    fn the_encoding_is_behind_the_dot() {
-        for locale in ["C.UTF-8", "en_US.utf8", "de_DE.UTF-8@euro", "C.Utf-8"] {
-            assert!(is_of_utf8(locale), "{locale}");
-        }
-        for locale in ["C", "POSIX", "en_US", "en_US.ISO-8859-1", "ja_JP.eucJP", "UTF-8x", "", "."]
-        {
-            assert!(!is_of_utf8(locale), "{locale}");
-        }
-    }
 }

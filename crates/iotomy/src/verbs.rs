@@ -6,6 +6,7 @@ pub(crate) mod copy;
 pub(crate) mod d;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod history;
 mod judging;

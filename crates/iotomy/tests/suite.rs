@@ -37,6 +37,7 @@ mod d_scripts;
 mod d_statistics;
 mod diff;
 mod doctor;
+mod export;
 mod findings;
 #[path = "../../movers/tests/support/folders.rs"]
 #[expect(dead_code, reason = "the suites of the movers use total")]

@@ -7,12 +7,14 @@ use iotomy_record::{Exchange, Role, Trace};
 use support::sessions::{LEFT, Session, tools};
 use support::{BackgroundProcess, IOTOMY, bpf, has, until};
 
-/// A server in a process of its own. Upon a number, so many requests over a connection of their own; upon `wait`,
+/// A server in a process of its own, which ends with the one that began it. Upon a number, so many requests over a connection of their own; upon `wait`,
 /// one that is not answered.
 const SERVER: &str = r#"
-import os, socket, sys
+import ctypes, os, signal, socket, sys
+PR_SET_PDEATHSIG = 1
 l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(9)
 if os.fork() == 0:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     while True:
         c, _ = l.accept()
         while True:

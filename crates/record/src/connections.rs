@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::absent::is_zero;
-use crate::statistic::{Joins, Value};
+use crate::statistic::{Cell, Joins, Kind, Value};
 use crate::{Socket, statistic, statistics};
 
 statistics! {
@@ -130,6 +130,12 @@ statistics! {
 }
 
 impl Value for Option<TcpFigures> {
+    const KIND: Kind = Kind::Row;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Row
+    }
+
     fn join(&mut self, other: &Self, _joins: Joins) {
         if let Some(other) = other {
             self.get_or_insert_default().merge(other);

@@ -8,12 +8,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::growth::more;
-use crate::interval_connections::SeenConnections;
-use crate::interval_requests::SeenRequests;
-use crate::interval_rings::SeenRings;
+use crate::interval_requests::answered;
+use crate::interval_rows::{Image, SeenTable};
 use crate::{
-    Call, Connection, Exchange, FileKind, FileUse, Interval, LedgerRow, Process, RingOperation,
-    Snapshot, Trace, statistic,
+    Call, Connection, ConnectionCounts, Exchange, FileKind, FileUse, Interval, LedgerRow, Process,
+    RingOperation, Snapshot, Trace, statistic,
 };
 
 /// The tables of an interval.
@@ -50,9 +49,6 @@ pub struct IntervalCounts {
 /// The name of an image whose program the observer has not read.
 const UNKNOWN: &str = "?";
 
-/// A program image by its process id and name.
-type Image = (u32, String);
-
 /// What has been given out so far.
 #[derive(Debug, Default)]
 pub struct Intervals {
@@ -64,10 +60,9 @@ pub struct Intervals {
     lost_exchanges: u64,
     /// By the image's number in the watch: the most that was counted.
     images: HashMap<u32, Counted>,
-    /// The same of connections, with the image's name.
-    connections: HashMap<u32, (Image, SeenConnections)>,
-    rings: HashMap<u32, (Image, SeenRings)>,
-    requests: HashMap<u32, (Image, SeenRequests)>,
+    connections: SeenTable<ConnectionCounts>,
+    rings: SeenTable<RingOperation>,
+    requests: SeenTable<Exchange>,
     /// Of all, by name.
     given: HashMap<Image, Counted>,
     files: BTreeMap<(FileKind, String), FileUse>,
@@ -102,27 +97,18 @@ impl Intervals {
             let seen = self.images.entry(image.id).or_default();
             let ledger = image.ledger.as_ref().map(|now| ledger_since(now, &mut seen.ledger));
             let mut is_used = counts.add(&name, &image.calls, ledger.as_ref(), seen);
-            if !image.connections.is_empty() {
-                let (_, seen) = self
-                    .connections
-                    .entry(image.id)
-                    .or_insert_with(|| (name.clone(), SeenConnections::default()));
-                is_used |= counts.add_connections(&name, seen.advance(&image.connections));
-            }
-            if !image.ring_operations.is_empty() {
-                let (_, seen) = self
-                    .rings
-                    .entry(image.id)
-                    .or_insert_with(|| (name.clone(), SeenRings::default()));
-                is_used |= counts.add_rings(&name, seen.advance(&image.ring_operations));
-            }
-            if !image.requests.is_empty() {
-                let (_, seen) = self
-                    .requests
-                    .entry(image.id)
-                    .or_insert_with(|| (name.clone(), SeenRequests::default()));
-                is_used |= counts.add_requests(&name, seen.advance(&image.requests));
-            }
+            is_used |= extend(
+                &mut counts.connections,
+                self.connections.advance(image.id, &name, &image.connections),
+            );
+            is_used |= extend(
+                &mut counts.ring_operations,
+                self.rings.advance(image.id, &name, &image.ring_operations),
+            );
+            is_used |= extend(
+                &mut counts.requests,
+                self.requests.advance(image.id, &name, &answered(&image.requests)),
+            );
             if image.threads > 0 || is_used {
                 counts.processes.push(Process {
                     pid: image.pid,
@@ -141,9 +127,9 @@ impl Intervals {
         counts.sort();
         for id in &now.forgotten {
             self.images.remove(id);
-            self.connections.remove(id);
-            self.rings.remove(id);
-            self.requests.remove(id);
+            self.connections.forget(*id);
+            self.rings.forget(*id);
+            self.requests.forget(*id);
         }
         counts
     }
@@ -165,23 +151,11 @@ impl Intervals {
         counts.lost_requests = more(record.observer.lost_requests, &mut self.lost_requests);
         counts.lost_exchanges = more(record.observer.lost_exchanges, &mut self.lost_exchanges);
         let mut whole: BTreeMap<Image, (BTreeMap<&str, Call>, Option<LedgerRow>)> = BTreeMap::new();
-        let mut connections = self.connections_by_name();
-        let mut rings = self.rings_by_name();
-        let mut requests = self.requests_by_name();
-        let mut of_record: BTreeMap<Image, Vec<&Connection>> = BTreeMap::new();
-        for one in &record.connections {
-            of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
-            whole.entry((one.pid, one.exec.clone())).or_default();
-        }
-        let mut rings_of_record: BTreeMap<Image, Vec<&RingOperation>> = BTreeMap::new();
-        for one in &record.ring_operations {
-            rings_of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
-            whole.entry((one.pid, one.exec.clone())).or_default();
-        }
-        let mut requests_of_record: BTreeMap<Image, Vec<&Exchange>> = BTreeMap::new();
-        for one in &record.requests {
-            requests_of_record.entry((one.pid, one.exec.clone())).or_default().push(one);
-            whole.entry((one.pid, one.exec.clone())).or_default();
+        let mut connections = std::mem::take(&mut self.connections).finish(&record.connections);
+        let mut rings = std::mem::take(&mut self.rings).finish(&record.ring_operations);
+        let mut requests = std::mem::take(&mut self.requests).finish(&record.requests);
+        for name in connections.keys().chain(rings.keys()).chain(requests.keys()) {
+            whole.entry(name.clone()).or_default();
         }
         for call in &record.calls {
             let (calls, _) = whole.entry((call.pid, call.exec.clone())).or_default();
@@ -201,18 +175,10 @@ impl Intervals {
             let process =
                 record.processes.iter().find(|one| (one.pid, &one.exec) == (name.0, &name.1));
             let mut is_used = counts.add(&name, &calls, ledger.as_ref(), &mut seen);
-            if let Some(rows) = of_record.get(&name) {
-                let seen = connections.remove(&name).unwrap_or_default();
-                is_used |= counts.add_connections(&name, seen.finish(rows));
-            }
-            if let Some(rows) = rings_of_record.get(&name) {
-                let seen = rings.remove(&name).unwrap_or_default();
-                is_used |= counts.add_rings(&name, seen.finish(rows));
-            }
-            if let Some(rows) = requests_of_record.get(&name) {
-                let seen = requests.remove(&name).unwrap_or_default();
-                is_used |= counts.add_requests(&name, seen.finish(rows));
-            }
+            is_used |=
+                extend(&mut counts.connections, connections.remove(&name).unwrap_or_default());
+            is_used |= extend(&mut counts.ring_operations, rings.remove(&name).unwrap_or_default());
+            is_used |= extend(&mut counts.requests, requests.remove(&name).unwrap_or_default());
             if is_used {
                 counts.processes.push(Process {
                     pid: name.0,
@@ -262,33 +228,6 @@ impl Intervals {
         }
     }
 
-    /// What was seen of connections, of images of one name together.
-    fn connections_by_name(&mut self) -> HashMap<Image, SeenConnections> {
-        let mut by_name: HashMap<Image, SeenConnections> = HashMap::new();
-        for (name, seen) in std::mem::take(&mut self.connections).into_values() {
-            by_name.entry(name).or_default().merge(seen);
-        }
-        by_name
-    }
-
-    /// What was seen of ring operations, of images of one name together.
-    fn rings_by_name(&mut self) -> HashMap<Image, SeenRings> {
-        let mut by_name: HashMap<Image, SeenRings> = HashMap::new();
-        for (name, seen) in std::mem::take(&mut self.rings).into_values() {
-            by_name.entry(name).or_default().merge(seen);
-        }
-        by_name
-    }
-
-    /// What was seen of requests, of images of one name together.
-    fn requests_by_name(&mut self) -> HashMap<Image, SeenRequests> {
-        let mut by_name: HashMap<Image, SeenRequests> = HashMap::new();
-        for (name, seen) in std::mem::take(&mut self.requests).into_values() {
-            by_name.entry(name).or_default().merge(seen);
-        }
-        by_name
-    }
-
     /// Notes what an interval has.
     fn give(&mut self, counts: &IntervalCounts) {
         for call in &counts.calls {
@@ -325,38 +264,6 @@ impl IntervalCounts {
         before != (self.calls.len(), self.ledger.len())
     }
 
-    /// Adds rows of connections of an image. Whether there are any.
-    fn add_connections(&mut self, (pid, exec): &Image, rows: Vec<Connection>) -> bool {
-        let is_used = !rows.is_empty();
-        let rows = rows.into_iter();
-        self.connections.extend(rows.map(|row| Connection {
-            pid: *pid,
-            exec: exec.clone(),
-            ..row
-        }));
-        is_used
-    }
-
-    /// Adds rows of ring operations of an image. Whether there are any.
-    fn add_rings(&mut self, (pid, exec): &Image, rows: Vec<RingOperation>) -> bool {
-        let is_used = !rows.is_empty();
-        let rows = rows.into_iter();
-        self.ring_operations.extend(rows.map(|row| RingOperation {
-            pid: *pid,
-            exec: exec.clone(),
-            ..row
-        }));
-        is_used
-    }
-
-    /// Adds rows of requests of an image. Whether there are any.
-    fn add_requests(&mut self, (pid, exec): &Image, rows: Vec<Exchange>) -> bool {
-        let is_used = !rows.is_empty();
-        let rows = rows.into_iter();
-        self.requests.extend(rows.map(|row| Exchange { pid: *pid, exec: exec.clone(), ..row }));
-        is_used
-    }
-
     fn sort(&mut self) {
         self.requests.sort_by_key(|row| std::cmp::Reverse(row.wall_ns));
         self.ring_operations.sort_by_key(|row| std::cmp::Reverse(row.submitted));
@@ -365,6 +272,13 @@ impl IntervalCounts {
         let bytes = |file: &FileUse| file.read_bytes.saturating_add(file.write_bytes);
         self.files.sort_by_key(|file| std::cmp::Reverse(bytes(file)));
     }
+}
+
+/// Adds rows. Whether there are any.
+fn extend<R>(table: &mut Vec<R>, mut rows: Vec<R>) -> bool {
+    let is_used = !rows.is_empty();
+    table.append(&mut rows);
+    is_used
 }
 
 fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {

@@ -3,81 +3,59 @@
 //! Counts are differences, as those of calls. A round-trip time is no count but a figure of a moment:
 //! an interval has that of the connections that ended in it, and of those that were open at its end.
 
-use std::collections::HashMap;
-
 use crate::growth::more;
+use crate::interval_rows::Counted;
 use crate::statistic::{Joins, Statistics as _};
 use crate::{Connection, ConnectionCounts, Socket, TcpFigures, statistic};
 
-/// The most that was seen of the connections of an image, by their ends.
-#[derive(Debug, Default)]
-pub(super) struct SeenConnections {
-    by_ends: HashMap<Socket, Seen>,
-}
-
 /// The most that was seen of the connections with a peer.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     /// Of TCP's figures, those of connections that had ended.
     counts: Connection,
     /// TCP's counts and times: of connections that had ended and of those that were open.
     tcp: TcpFigures,
 }
 
-impl SeenConnections {
-    /// What these have beyond what was seen.
-    pub(super) fn advance(&mut self, now: &[ConnectionCounts]) -> Vec<Connection> {
-        let rows = now.iter().filter_map(|now| {
-            let seen = self.by_ends.entry(now.counts.ends.unnamed()).or_default();
-            since(&now.counts, now.open.as_ref(), seen)
-        });
-        rows.collect()
+impl Counted for ConnectionCounts {
+    type Key = Socket;
+    type Seen = Seen;
+    type Row = Connection;
+
+    /// All of its connections count as ended.
+    fn of_record(row: &Connection) -> Self {
+        Self { counts: row.clone(), open: None }
     }
 
-    /// What a record has beyond what was seen. Images of one name may have connections with one peer
-    /// each.
-    pub(super) fn finish(mut self, record: &[&Connection]) -> Vec<Connection> {
-        let mut sums: Vec<Connection> = Vec::new();
-        let mut places: HashMap<Socket, usize> = HashMap::new();
-        for one in record {
-            let place = *places.entry(one.ends.unnamed()).or_insert(sums.len());
-            match sums.get_mut(place) {
-                Some(sum) => sum.merge(one),
-                None => sums.push((*one).clone()),
-            }
-        }
-        let rows = sums.iter().filter_map(|now| {
-            let mut seen = self.by_ends.remove(&now.ends.unnamed()).unwrap_or_default();
-            since(now, None, &mut seen)
-        });
-        rows.collect()
+    fn key(&self) -> Socket {
+        self.counts.ends.unnamed()
     }
 
-    /// Adds what was seen of another image.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (ends, one) in other.by_ends {
-            let seen = self.by_ends.entry(ends).or_default();
-            seen.counts.merge(&one.counts);
-            seen.tcp.merge(&one.tcp);
-        }
+    fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
     }
-}
 
-/// A row without an image; `None` where nothing came.
-fn since(now: &Connection, open: Option<&TcpFigures>, seen: &mut Seen) -> Option<Connection> {
-    let tcp = figures_since(now.tcp.as_ref(), open, seen);
-    let Seen { counts: seen, .. } = seen;
-    let mut row = statistic::since(now, seen);
-    row.ends.clone_from(&now.ends);
-    // Of a shorter one than that of an earlier interval nothing is known.
-    row.max_ns = if now.max_ns > seen.max_ns { now.max_ns } else { 0 };
-    seen.max_ns = seen.max_ns.max(now.max_ns);
-    row.max_queued = if now.max_queued > seen.max_queued { now.max_queued } else { 0 };
-    seen.max_queued = seen.max_queued.max(now.max_queued);
-    row.queue_limit = now.queue_limit;
-    let has_news = tcp.as_ref().is_some_and(statistic::is_used);
-    row.tcp = tcp;
-    (statistic::is_used(&row) || has_news).then_some(row)
+    fn merge_seen(seen: &mut Seen, other: &Seen) {
+        seen.counts.merge(&other.counts);
+        seen.tcp.merge(&other.tcp);
+    }
+
+    fn since(&self, seen: &mut Seen) -> Option<Connection> {
+        let Self { counts: now, open } = self;
+        let tcp = figures_since(now.tcp.as_ref(), open.as_ref(), seen);
+        let Seen { counts: seen, .. } = seen;
+        let mut row = statistic::since(now, seen);
+        row.ends.clone_from(&now.ends);
+        // Of a shorter one than that of an earlier interval nothing is known.
+        row.max_ns = if now.max_ns > seen.max_ns { now.max_ns } else { 0 };
+        seen.max_ns = seen.max_ns.max(now.max_ns);
+        row.max_queued = if now.max_queued > seen.max_queued { now.max_queued } else { 0 };
+        seen.max_queued = seen.max_queued.max(now.max_queued);
+        row.queue_limit = now.queue_limit;
+        let has_news = tcp.as_ref().is_some_and(statistic::is_used);
+        row.tcp = tcp;
+        (statistic::is_used(&row) || has_news).then_some(row)
+    }
 }
 
 fn figures_since(
@@ -123,6 +101,7 @@ mod tests {
 
     use super::super::Intervals;
     use super::*;
+    use crate::interval_rows::SeenTable;
     use crate::{ImageCounts, Snapshot, Trace};
 
     /// A connection that was made at a step, has sent so much in each, and may have ended at one.
@@ -249,8 +228,8 @@ mod tests {
     #[test]
     fn an_interval_in_which_nothing_came_has_no_row() {
         let idle = ConnectionCounts { open: Some(TcpFigures::default()), ..counts(&[], 0) };
-        let mut seen = SeenConnections::default();
-        assert!(seen.advance(&[idle]).is_empty());
+        let mut seen = SeenTable::default();
+        assert!(seen.advance(1, &<_>::default(), &[idle]).is_empty());
     }
 
     #[test]
@@ -260,10 +239,11 @@ mod tests {
             opened: 3,
             ..Connection::default()
         };
-        let mut seen = SeenConnections::default();
+        let mut seen = SeenTable::default();
         let counts = ConnectionCounts { counts: named(None), open: None };
-        assert_eq!(seen.advance(&[counts]).len(), 1);
-        assert!(seen.finish(&[&named(Some("server"))]).is_empty());
+        assert_eq!(seen.advance(1, &<_>::default(), &[counts]).len(), 1);
+        let of_record = seen.finish(&[named(Some("server"))]);
+        assert!(of_record.values().flatten().next().is_none(), "{of_record:?}");
     }
 
     proptest! {

@@ -4,70 +4,46 @@
 //! ended: with the next one over its connection, or with the connection's end. The last interval has those that nothing
 //! followed.
 
-use std::collections::HashMap;
-
+use crate::interval_rows::{Counted, durations_since};
 use crate::{Exchange, Socket, statistic};
 
-/// The most that was seen of the requests of an image, by the ends of their connections.
-#[derive(Debug, Default)]
-pub(super) struct SeenRequests {
-    by_ends: HashMap<Socket, Exchange>,
-}
+impl Counted for Exchange {
+    type Key = Socket;
+    type Seen = Self;
+    type Row = Self;
 
-impl SeenRequests {
-    /// What the rows of a snapshot have beyond what was seen. Requests that have no answer yet are in no count.
-    pub(super) fn advance<'r>(
-        &mut self,
-        now: impl IntoIterator<Item = &'r Exchange>,
-    ) -> Vec<Exchange> {
-        let answered = now.into_iter().map(|now| Exchange { in_flight: 0, ..now.clone() });
-        self.since(&answered.collect::<Vec<_>>())
+    fn of_record(row: &Self) -> Self {
+        row.clone()
     }
 
-    fn since(&mut self, now: &[Exchange]) -> Vec<Exchange> {
-        let rows = now.iter().filter_map(|now| {
-            let seen = self.by_ends.entry(now.ends.unnamed()).or_default();
-            since(now, seen)
-        });
-        rows.collect()
+    fn key(&self) -> Socket {
+        self.ends.unnamed()
     }
 
-    /// What a record has beyond what was seen. Images of one name may have requests over connections of the same ends.
-    pub(super) fn finish(mut self, record: &[&Exchange]) -> Vec<Exchange> {
-        let mut sums: Vec<Exchange> = Vec::new();
-        let mut places: HashMap<Socket, usize> = HashMap::new();
-        for one in record {
-            let place = *places.entry(one.ends.unnamed()).or_insert(sums.len());
-            match sums.get_mut(place) {
-                Some(sum) => sum.merge(one),
-                None => sums.push((*one).clone()),
-            }
-        }
-        self.since(&sums)
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
     }
 
-    /// Adds what was seen of another image.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (ends, one) in other.by_ends {
-            self.by_ends.entry(ends).or_default().merge(&one);
-        }
+    fn merge_seen(seen: &mut Self, other: &Self) {
+        Self::merge(seen, other);
+    }
+
+    fn since(&self, seen: &mut Self) -> Option<Self> {
+        let before = (&mut seen.wall_times, &mut seen.max_ns);
+        let (wall_times, _, max_is_bound) =
+            durations_since((&self.wall_times, self.max_ns), before);
+        let mut row = statistic::since(self, seen);
+        row.ends.clone_from(&self.ends);
+        (row.max_ns, row.max_is_bound) = (wall_times.max_ns, max_is_bound && wall_times.max_ns > 0);
+        row.wall_times = wall_times;
+        let is_used = statistic::is_used(&row) || row.in_flight > 0 || row.wall_times.total() > 0;
+        is_used.then_some(row)
     }
 }
 
-/// A row without an image; `None` where nothing came.
-fn since(now: &Exchange, seen: &mut Exchange) -> Option<Exchange> {
-    let mut wall_times = now.wall_times.since(&seen.wall_times);
-    // Above all before it, the longest is of this interval.
-    let max_is_bound = now.max_ns <= seen.max_ns;
-    let max_ns = if max_is_bound { wall_times.highest().min(now.max_ns) } else { now.max_ns };
-    seen.wall_times.merge(&wall_times);
-    seen.max_ns = seen.max_ns.max(now.max_ns);
-    wall_times.max_ns = if wall_times.is_empty() { 0 } else { max_ns };
-    let mut row = statistic::since(now, seen);
-    row.ends.clone_from(&now.ends);
-    (row.max_ns, row.max_is_bound) = (wall_times.max_ns, max_is_bound && wall_times.max_ns > 0);
-    row.wall_times = wall_times;
-    (statistic::is_used(&row) || row.in_flight > 0 || row.wall_times.total() > 0).then_some(row)
+/// The rows of a snapshot, whose requests that have no answer yet are in no count.
+pub(super) fn answered(now: &[Exchange]) -> Vec<Exchange> {
+    now.iter().map(|now| Exchange { in_flight: 0, ..now.clone() }).collect()
 }
 
 #[cfg(test)]
@@ -76,6 +52,7 @@ mod tests {
 
     use super::super::Intervals;
     use super::*;
+    use crate::interval_rows::SeenTable;
     use crate::{ImageCounts, Role, Snapshot, Trace};
 
     fn ends(port: u16) -> Socket {
@@ -144,12 +121,12 @@ mod tests {
 
     #[test]
     fn the_longest_of_a_later_interval_is_known_by_its_bucket() {
-        let mut seen = SeenRequests::default();
+        let mut seen = SeenTable::<Exchange>::default();
         let mut now = served(80, 9);
-        seen.advance([&now]);
+        seen.advance(1, &<_>::default(), std::slice::from_ref(&now));
         now.requests += 1;
         now.wall_times.add(2_000);
-        let row = seen.advance([&now]).remove(0);
+        let row = seen.advance(1, &<_>::default(), std::slice::from_ref(&now)).remove(0);
         assert!((2_000..2_300).contains(&row.max_ns) && row.max_is_bound, "{row:?}");
     }
 

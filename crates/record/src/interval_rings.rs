@@ -3,66 +3,47 @@
 //! Counts are differences, as those of calls. A request counts in the interval in which it was submitted, and
 //! again, with all of its time, in the one in which it ended; how many are in flight is a figure of the end.
 
-use std::collections::HashMap;
-
 use crate::growth::more;
 use crate::histogram::Histogram;
+use crate::interval_rows::{Counted, durations_since};
 use crate::{RingOperation, statistic};
 
-/// The most that was seen of the ring operations of an image, by name.
-#[derive(Debug, Default)]
-pub(super) struct SeenRings {
-    by_name: HashMap<String, RingOperation>,
-}
+impl Counted for RingOperation {
+    type Key = String;
+    type Seen = Self;
+    type Row = Self;
 
-impl SeenRings {
-    /// What these have beyond what was seen.
-    pub(super) fn advance(&mut self, now: &[RingOperation]) -> Vec<RingOperation> {
-        let rows = now.iter().filter_map(|now| {
-            let seen = self.by_name.entry(now.op.clone()).or_default();
-            since(now, seen)
-        });
-        rows.collect()
+    fn of_record(row: &Self) -> Self {
+        row.clone()
     }
 
-    /// What a record has beyond what was seen. Images of one name may have rows of one operation each.
-    pub(super) fn finish(mut self, record: &[&RingOperation]) -> Vec<RingOperation> {
-        let mut sums: Vec<RingOperation> = Vec::new();
-        for one in record {
-            match sums.iter_mut().find(|sum| sum.op == one.op) {
-                Some(sum) => sum.merge(one),
-                None => sums.push((*one).clone()),
-            }
-        }
-        self.advance(&sums)
+    fn key(&self) -> String {
+        self.op.clone()
     }
 
-    /// Adds what was seen of another image.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (name, one) in other.by_name {
-            self.by_name.entry(name).or_default().merge(&one);
-        }
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
     }
-}
 
-/// A row without an image; `None` where nothing came.
-fn since(now: &RingOperation, seen: &mut RingOperation) -> Option<RingOperation> {
-    let mut wall_times = now.wall_times.since(&seen.wall_times);
-    // Above all before it, the longest is of this interval.
-    let max_is_bound = now.max_ns <= seen.max_ns;
-    let max_ns = if max_is_bound { wall_times.highest().min(now.max_ns) } else { now.max_ns };
-    seen.wall_times.merge(&wall_times);
-    wall_times.max_ns = if wall_times.is_empty() { 0 } else { max_ns };
-    seen.max_ns = seen.max_ns.max(now.max_ns);
-    let mut row = statistic::since(now, seen);
-    row.op.clone_from(&now.op);
-    row.result_log2 = results_since(&now.result_log2, &mut seen.result_log2);
-    row.wall_log2 = wall_times.log2();
-    row.wall_times = wall_times;
-    (row.max_ns, row.max_is_bound) = (max_ns, max_is_bound && max_ns > 0);
-    // Its counters are read one after another while the kernel counts: each may come an interval late.
-    let is_used = statistic::is_used(&row) || row.wall_times.total() + row.result_log2.total() > 0;
-    is_used.then_some(row)
+    fn merge_seen(seen: &mut Self, other: &Self) {
+        Self::merge(seen, other);
+    }
+
+    fn since(&self, seen: &mut Self) -> Option<Self> {
+        let before = (&mut seen.wall_times, &mut seen.max_ns);
+        let (wall_times, max_ns, max_is_bound) =
+            durations_since((&self.wall_times, self.max_ns), before);
+        let mut row = statistic::since(self, seen);
+        row.op.clone_from(&self.op);
+        row.result_log2 = results_since(&self.result_log2, &mut seen.result_log2);
+        row.wall_log2 = wall_times.log2();
+        row.wall_times = wall_times;
+        (row.max_ns, row.max_is_bound) = (max_ns, max_is_bound);
+        // Its counters are read one after another while the kernel counts: each may come an interval late.
+        let is_used =
+            statistic::is_used(&row) || row.wall_times.total() + row.result_log2.total() > 0;
+        is_used.then_some(row)
+    }
 }
 
 fn results_since(now: &Histogram, seen: &mut Histogram) -> Histogram {

@@ -24,6 +24,7 @@ mod interval;
 mod interval_connections;
 mod interval_requests;
 mod interval_rings;
+mod interval_rows;
 mod kept;
 mod limits;
 mod machine;
@@ -70,7 +71,7 @@ pub use kept::{KeptRun, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use paths::PathUse;
-pub use printable::{ascii_sign, lines, message, printable};
+pub use printable::{ascii_sign, lines, message, one_line, printable};
 pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, Run, Spread, State,
     Term, TermKind,

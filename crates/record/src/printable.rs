@@ -3,6 +3,7 @@
 //! A record may come from anyone, and a file name may contain anything: printed text must not move
 //! the cursor, change colours, or reorder its surroundings.
 
+use std::error::Error;
 use std::fmt::Write as _;
 
 /// `text` with every character that does something other than show a glyph written as an escape:
@@ -46,6 +47,21 @@ pub fn lines(text: &str, unicode: bool) -> String {
     lines.join("\n")
 }
 
+/// An error in a line, not yet made safe to print: the operation, then each cause that has not been named yet. Errors of
+/// libraries print their source, and have it as a source.
+pub fn one_line(error: &(dyn Error + 'static)) -> String {
+    let mut line = String::new();
+    for cause in std::iter::successors(Some(error), |&error| error.source()) {
+        let cause = cause.to_string();
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = line + ": " + &cause;
+        }
+    }
+    line
+}
+
 /// A sign that our own texts use, as ASCII writes it.
 pub fn ascii_sign(c: char) -> Option<&'static str> {
     Some(match c {
@@ -81,7 +97,10 @@ fn is_control(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{lines, message, printable};
+    use std::error::Error;
+    use std::fmt;
+
+    use super::{lines, message, one_line, printable};
 
     #[test]
     fn escapes_are_shown_and_not_sent() {
@@ -104,5 +123,27 @@ mod tests {
                       \u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{3164}\u{feff}\
                       \u{ffa0}\u{fffb}\u{e0041}";
         assert!(printable(hidden, true).is_ascii(), "{}", printable(hidden, true));
+    }
+
+    #[derive(Debug)]
+    struct Failure(&'static str, Option<Box<Self>>);
+
+    impl fmt::Display for Failure {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Failure {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self.1.as_deref()?)
+        }
+    }
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let line = |text| one_line(&Failure(text, Some(Box::new(Failure("No such file", None)))));
+        assert_eq!(line("cannot read x: No such file; look"), "cannot read x: No such file; look");
+        assert_eq!(line("cannot read x"), "cannot read x: No such file");
     }
 }

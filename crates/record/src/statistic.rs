@@ -3,7 +3,8 @@
 //! [`statistics!`](crate::statistics) takes the struct of a row. Behind a field stands a [`Shape`]: how rows are put
 //! together, the unit and, for a figure that tables show, its column. From that follow the sums over rows
 //! ([`add`]), the rows of intervals ([`since`]), the columns of the report, of its pages and of the live view, the
-//! measures of comparisons, the keys to sort by, the records of property tests, and the list in docs/record.md.
+//! measures of comparisons, the keys to sort by, the columns of exported tables, the records of property tests, and the
+//! list in docs/record.md.
 
 mod shape;
 #[cfg(test)]
@@ -11,7 +12,7 @@ mod tests;
 mod value;
 
 pub use self::shape::{Column, Joins, Shape, Unit, gauge, least, most, sum};
-pub use self::value::Value;
+pub use self::value::{Cell, Kind, Value};
 
 /// A field of a row that counts something.
 pub struct Statistic<R: 'static> {
@@ -21,12 +22,16 @@ pub struct Statistic<R: 'static> {
     pub meaning: &'static str,
     /// What holds for it in every row.
     pub shape: Shape,
+    /// What stands in it.
+    pub kind: Kind,
     /// How to reach it in a row.
     pub field: Field<R>,
 }
 
 /// How to reach a field of a row.
 pub struct Field<R: 'static> {
+    /// The content.
+    pub cell: fn(&R) -> Cell<'_>,
     /// The number in it, if it has one and that is known.
     pub number: fn(&R) -> Option<u64>,
     /// Makes it this number; of a distribution, nothing.
@@ -139,19 +144,21 @@ macro_rules! statistics {
             const FIELDS: &'static [Option<$crate::statistic::Statistic<Self>>] = {
                 #[allow(unused_imports, reason = "not every row has all shapes and units")]
                 use $crate::statistic::{Unit::{Bytes, Count, Time}, gauge, least, most, sum};
-                &[$($crate::statistics!(@field $field, concat!($($meaning),*) $(, $shape)?),)*]
+                &[$($crate::statistics!(@field $field, $value, concat!($($meaning),*) $(, $shape)?),)*]
             };
         }
     };
-    (@field $field:ident, $meaning:expr) => {
+    (@field $field:ident, $value:ty, $meaning:expr) => {
         None
     };
-    (@field $field:ident, $meaning:expr, $shape:expr) => {
+    (@field $field:ident, $value:ty, $meaning:expr, $shape:expr) => {
         Some($crate::statistic::Statistic {
             name: stringify!($field),
             meaning: $meaning,
             shape: $shape,
+            kind: <$value as $crate::statistic::Value>::KIND,
             field: $crate::statistic::Field {
+                cell: |row: &Self| $crate::statistic::Value::cell(&row.$field),
                 number: |row: &Self| $crate::statistic::Value::number(&row.$field),
                 set: |row: &mut Self, number| {
                     $crate::statistic::Value::set(&mut row.$field, number);

@@ -172,5 +172,5 @@ fn takes_limits(name: &str, verb: &Command) -> bool {
 }
 
 fn has_history(name: &str, verb: &Command) -> bool {
-    has(verb, "save") || name.starts_with("history ")
+    has(verb, "save") || name.starts_with("history ") || name == "export"
 }

@@ -6,8 +6,48 @@ use super::Joins;
 use crate::growth::more;
 use crate::{Histogram, Times};
 
+/// Which of these may stand in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A number that is not negative.
+    Number,
+    /// A number that may be negative.
+    Signed,
+    /// Counts by name.
+    Counts,
+    /// A distribution by powers of two.
+    Histogram,
+    /// A distribution of times.
+    Times,
+    /// A row of its own, which has statistics.
+    Row,
+}
+
+/// The content of a field; `None` where the record does not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cell<'r> {
+    /// Of [`Kind::Number`].
+    Number(Option<u64>),
+    /// Of [`Kind::Signed`].
+    Signed(i64),
+    /// Of [`Kind::Counts`].
+    Counts(&'r BTreeMap<String, u64>),
+    /// Of [`Kind::Histogram`].
+    Histogram(Option<&'r Histogram>),
+    /// Of [`Kind::Times`].
+    Times(Option<&'r Times>),
+    /// Of [`Kind::Row`].
+    Row,
+}
+
 /// What may stand in a field.
 pub trait Value {
+    /// Which of these it is.
+    const KIND: Kind;
+
+    /// The content.
+    fn cell(&self) -> Cell<'_>;
+
     /// The number, if it is one and known; of counts by name, their sum.
     fn number(&self) -> Option<u64> {
         None
@@ -24,6 +64,12 @@ pub trait Value {
 }
 
 impl Value for u64 {
+    const KIND: Kind = Kind::Number;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Number(Some(*self))
+    }
+
     fn number(&self) -> Option<u64> {
         Some(*self)
     }
@@ -53,6 +99,12 @@ impl Value for u64 {
 }
 
 impl Value for u32 {
+    const KIND: Kind = Kind::Number;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Number(Some((*self).into()))
+    }
+
     fn number(&self) -> Option<u64> {
         Some((*self).into())
     }
@@ -77,6 +129,12 @@ impl Value for u32 {
 
 /// What is left between sums, which may be negative.
 impl Value for i64 {
+    const KIND: Kind = Kind::Signed;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Signed(*self)
+    }
+
     fn join(&mut self, other: &Self, _joins: Joins) {
         *self = self.saturating_add(*other);
     }
@@ -84,6 +142,12 @@ impl Value for i64 {
 
 /// Nothing is known of an absent one; a sum has what is known.
 impl Value for Option<u64> {
+    const KIND: Kind = Kind::Number;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Number(*self)
+    }
+
     fn number(&self) -> Option<u64> {
         *self
     }
@@ -106,12 +170,24 @@ impl Value for Option<u64> {
 }
 
 impl Value for Histogram {
+    const KIND: Kind = Kind::Histogram;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Histogram(Some(self))
+    }
+
     fn join(&mut self, other: &Self, _joins: Joins) {
         self.merge(other);
     }
 }
 
 impl Value for Option<Histogram> {
+    const KIND: Kind = Kind::Histogram;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Histogram(self.as_ref())
+    }
+
     fn join(&mut self, other: &Self, _joins: Joins) {
         if let Some(other) = other {
             self.get_or_insert_default().merge(other);
@@ -120,6 +196,12 @@ impl Value for Option<Histogram> {
 }
 
 impl Value for Times {
+    const KIND: Kind = Kind::Times;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Times(Some(self))
+    }
+
     fn join(&mut self, other: &Self, _joins: Joins) {
         self.merge(other);
     }
@@ -127,11 +209,23 @@ impl Value for Times {
 
 /// Where it is absent, it equals another field, which only its row knows: that adds it ([`crate::Call::merge`]).
 impl Value for Option<Times> {
+    const KIND: Kind = Kind::Times;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Times(self.as_ref())
+    }
+
     fn join(&mut self, _other: &Self, _joins: Joins) {}
 }
 
 /// Counts by name.
 impl Value for BTreeMap<String, u64> {
+    const KIND: Kind = Kind::Counts;
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Counts(self)
+    }
+
     fn number(&self) -> Option<u64> {
         Some(self.values().fold(0, |sum, count| sum.saturating_add(*count)))
     }

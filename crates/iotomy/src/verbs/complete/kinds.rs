@@ -93,6 +93,7 @@ pub(super) const KINDS: &[(&str, &str, Kind)] = &[
     ("history name", "name", Kind::Name),
     ("history name", "run", Kind::Run),
     ("history rm", "runs", Kind::Run),
+    ("export", "records", Kind::Record),
     ("history export", "run", Kind::Run),
     ("history import", "name", Kind::Name),
 ];

@@ -1,0 +1,103 @@
+//! The queries of docs/export.md, by DuckDB, against the records.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iotomy_export::{DataSet, Exported};
+use iotomy_record::store::{Record, parse_record};
+use iotomy_test_requirements::{Need, skip};
+use serde_json::Value;
+
+/// Prints the rows of each query, as JSON.
+const ASK: &str = "
+import duckdb, json, sys
+print(json.dumps([duckdb.sql(query).fetchall() for query in sys.argv[1:]], default=str))
+";
+
+/// The Python that has DuckDB, as `scripts/setup fleet` makes it in the target directory.
+fn python() -> Option<PathBuf> {
+    let test = std::env::current_exe().unwrap();
+    let python = test.ancestors().nth(3).unwrap().join("fleet/bin/python3");
+    if !python.exists() {
+        skip(Need::Programs, "no DuckDB: scripts/setup fleet");
+        return None;
+    }
+    Some(python)
+}
+
+/// The blocks of SQL in the guide.
+fn queries() -> Vec<String> {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/export.md");
+    let text = fs::read_to_string(guide).unwrap();
+    let blocks = text.split("```sql\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+fn ask(python: &Path, folder: &Path, queries: &[String]) -> Vec<Vec<Value>> {
+    let mut command = Command::new(python);
+    let output = command.args(["-c", ASK]).args(queries).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+#[ignore = "needs DuckDB: make test-fleet"]
+fn duckdb_answers_the_queries_of_the_guide_as_the_records_do() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let data_set = DataSet::new(&folder.path().join("fleet"));
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut traces = Vec::new();
+    for (example, machine) in [
+        ("docs/examples/dd-and-cat.json", "a b/c"),
+        ("docs/examples/fio-workers.json", "other"),
+        ("results/2026-11-22-epyc-2cpu-linux-6.18/lab/null-sink.json", "other"),
+    ] {
+        let bytes = fs::read(format!("{root}/{example}")).unwrap();
+        let record = parse_record(&bytes).unwrap();
+        match &record {
+            Record::Anatomy(anatomy) => traces.push((machine, anatomy.trace.clone())),
+            Record::Race(race) => {
+                let of_race = race.contenders.iter().filter_map(|one| one.trace.clone());
+                traces.extend(of_race.map(|trace| (machine, trace)));
+            }
+            _ => {}
+        }
+        data_set.add(&Exported::new(record, &bytes, Some(machine)).unwrap()).unwrap();
+    }
+    let queries = queries();
+    assert_eq!(queries.len(), 5);
+    let answers = ask(&python, folder.path(), &queries);
+    let [time, distribution, errors, claims, measures] = &answers[..] else { panic!() };
+
+    let calls = || traces.iter().flat_map(|(at, one)| one.calls.iter().map(move |call| (at, call)));
+    assert!(!time.is_empty());
+    for row in time {
+        let of = calls().filter(|(at, call)| row[0] == **at && row[1] == call.syscall.as_str());
+        let of: Vec<_> = of.map(|(_, call)| call).collect();
+        let count: u64 = of.iter().map(|call| call.calls).sum();
+        let wall_ns: u64 = of.iter().map(|call| call.wall_ns).sum();
+        assert!(!of.is_empty(), "{row}");
+        assert_eq!(row[2], count, "{row}");
+        assert!((row[3].as_f64().unwrap() - wall_ns as f64 / 1e9).abs() < 1e-6, "{row}");
+    }
+    assert!(!distribution.is_empty());
+    for row in distribution {
+        let bucket = usize::try_from(row[1].as_u64().unwrap()).unwrap();
+        let of = calls().filter(|(_, call)| row[0] == call.syscall.as_str());
+        let count: u64 = of.map(|(_, call)| call.wall_log2.buckets[bucket]).sum();
+        assert!(row[2] == count && count > 0, "{row}: {count}");
+    }
+    assert!(!errors.is_empty());
+    for row in errors {
+        let name = row[3].as_str().unwrap();
+        let of = calls().filter(|(at, call)| {
+            row[0] == **at && row[1] == call.exec.as_str() && row[2] == call.syscall.as_str()
+        });
+        let count: u64 = of.filter_map(|(_, call)| call.error_kinds.get(name)).sum();
+        assert!(row[4] == count && count > 0, "{row}: {count}");
+    }
+    assert!(!claims.is_empty() && claims.iter().all(|row| row[2] == 1), "{claims:?}");
+    assert!(measures.iter().any(|row| row[1] == "a b/c" && row[5] == "ns"), "{measures:?}");
+}
