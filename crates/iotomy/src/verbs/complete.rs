@@ -251,6 +251,7 @@ mod tests {
         "d duration",
         "d program",
         "diff top",
+        "export machine",
         "history list last",
         "history show top",
         "history trend last",
