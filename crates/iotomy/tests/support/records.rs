@@ -21,6 +21,7 @@ fn machine() -> Machine {
         virtualization: "none".into(),
         mitigations: String::new(),
         clock: "tsc".into(),
+        name: String::new(),
     }
 }
 
