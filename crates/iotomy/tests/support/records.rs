@@ -337,6 +337,7 @@ pub(crate) fn sweep(folder: &Path) -> PathBuf {
             rounds: 3,
             ..SweepRun::default()
         },
+        machines: Vec::new(),
     };
     put("sweep.json", folder, RecordRef::Sweep(&record))
 }

@@ -5,6 +5,8 @@
 //! descriptors) are in one shard. Claims compare these visit by visit, and only visits of one shard
 //! are made soon after each other.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use iotomy_record::{Shard, Sweep, SweepAxis};
@@ -60,21 +62,19 @@ impl Share {
 /// Returns the number of the shard of each case, from 1 to `of`. The next largest group goes to the
 /// shard that has the fewest cases, so that two shards differ by one group at most.
 pub(crate) fn shards(lines: &str, cases: &[Params], of: u64) -> Vec<u64> {
-    let mut groups: Vec<(Params, Vec<usize>)> = Vec::new();
+    let mut points: BTreeMap<Params, Vec<usize>> = BTreeMap::new();
     for (at, case) in cases.iter().enumerate() {
         let mut point = case.clone();
         point.0.remove(lines);
-        match groups.iter_mut().find(|(known, _)| *known == point) {
-            Some((_, members)) => members.push(at),
-            None => groups.push((point, vec![at])),
-        }
+        points.entry(point).or_default().push(at);
     }
-    // A stable order: of two groups of one size the one that the plan has first.
-    groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+    let mut groups: Vec<Vec<usize>> = points.into_values().collect();
+    // Of two groups of one size the one that the plan has first.
+    groups.sort_by_key(|members| (Reverse(members.len()), members.first().copied()));
     let used = usize::try_from(of).unwrap_or(usize::MAX).min(groups.len());
     let mut loads = vec![0; used];
     let mut shards = vec![0; cases.len()];
-    for (_, members) in groups {
+    for members in groups {
         let least = loads.iter().enumerate().min_by_key(|(_, load)| **load);
         let shard = least.map_or(0, |(shard, _)| shard);
         loads[shard] += members.len();

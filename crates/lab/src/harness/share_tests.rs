@@ -41,9 +41,9 @@ fn check(lines: &str, cases: &[Params], of: u64) {
     }
     assert_eq!(met, cases.iter().cloned().collect(), "all cases, and no others");
     // In the plan's order.
+    let places: BTreeMap<&Params, usize> = cases.iter().zip(0..).collect();
     for share in &shares {
-        let places: Vec<_> =
-            share.iter().map(|case| cases.iter().position(|one| one == case)).collect();
+        let places: Vec<_> = share.iter().map(|case| places[case]).collect();
         assert!(places.is_sorted(), "{share:?}");
     }
     let point = |case: &Params| {
@@ -93,9 +93,11 @@ fn shares_of_every_experiment_are_disjoint_complete_and_balanced() {
         let declared = one.declaration();
         for size in [Size::Quick, Size::Default, Size::Full] {
             let cases = one.cases(&axes(declared, size));
-            let more = cases.len() as u64 + 3;
-            for of in [1, 2, 3, 7, more] {
+            for of in [1, 2, 7] {
                 check(declared.lines, &cases, of);
+            }
+            if size == Size::Quick {
+                check(declared.lines, &cases, cases.len() as u64 + 3);
             }
             let first = all_shares(declared.lines, &cases, 1);
             assert_eq!(first, [cases], "{}", declared.name);
