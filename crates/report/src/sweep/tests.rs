@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Machine, SweepRun, Volume, arbitrary,
+    Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Machine, MergedShard, Shard, SweepMachine,
+    SweepRun, Volume, arbitrary,
 };
 use proptest::prelude::*;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use iotomy_lab::{Experiment, Given, MergeError, Share, Size, experiment, merged};
-use iotomy_record::store::{self, OutputFile};
+use iotomy_record::store;
 use iotomy_record::{AxisValue, Sweep, lossless};
 
 use super::run::{nothing_measured, write_out};

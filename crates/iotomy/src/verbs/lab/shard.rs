@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use iotomy_lab::{Experiment, Lock, RunHost, Share, State, check_resume, is_same_share, planned};
+use iotomy_lab::{Experiment, Lock, Share, State, check_resume, is_same_share, planned};
 use iotomy_record::Sweep;
 use iotomy_record::store::load_sweep;
 
@@ -34,15 +34,18 @@ pub(super) fn turns(
         let plan = ask.plan(experiment, ask.kept_as(file.as_deref()), &folder);
         let fresh = planned(experiment, &plan, ask.start(None));
         let name = State::name_of(&fresh);
-        for state in &state {
+        if let Some(state) = &state {
             locks.extend(Lock::take(state, &name)?);
         }
         if let Some(file) = &file
+            && file != Path::new(DASH)
             && is_there(&ask.here.join(file), &fresh)?
         {
             around.clear();
             print_note(&format!("{} is complete in {}", shown(&fresh, share), path_text(file)));
-            state.iter().for_each(|state| state.forget(&name));
+            if let Some(state) = &state {
+                state.forget(&name);
+            }
             continue;
         }
         let json = file.map(|path| outputs::open_one("--json", &path, ask.here)).transpose()?;
@@ -84,8 +87,7 @@ pub(super) fn turns(
 /// # Errors
 /// It has something else.
 fn is_there(file: &Path, wanted: &Sweep) -> Result<bool> {
-    let is_record_file = file != Path::new(DASH)
-        && file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() > 0);
+    let is_record_file = file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() > 0);
     if !is_record_file {
         return Ok(false);
     }
