@@ -68,10 +68,10 @@ fn verdicts(record: &Sweep) -> Answer {
         0 => "no claim was judged".to_owned(),
         all => {
             let on = match record.machines.len() {
-                0 => "this machine".to_owned(),
-                _ => format!("all of {}", merged::machines(record)),
+                0 => "on this machine".to_owned(),
+                _ => format!("over {}", merged::machines(record)),
             };
-            format!("{holds} of {} hold on {on}", counted(all as u128, "claim", "claims"))
+            format!("{holds} of {} hold {on}", counted(all as u128, "claim", "claims"))
         }
     };
     let mut rest = Vec::new();
