@@ -32,6 +32,7 @@ fn machine() -> Machine {
         virtualization: "none".into(),
         mitigations: "none".into(),
         clock: "tsc".into(),
+        name: String::new(),
     }
 }
 

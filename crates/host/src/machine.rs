@@ -21,6 +21,12 @@ pub fn machine() -> Machine {
     describe(&Root(PathBuf::from("/")), kernel.join(" "))
 }
 
+/// The machine this process runs on, with this name, or else with that of the host.
+pub fn named_machine(name: Option<&str>) -> Machine {
+    let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Machine { name: name.map_or_else(host, str::to_owned), ..machine() }
+}
+
 /// The CPUs that are online, by their numbers.
 pub fn online_cpus() -> Vec<u32> {
     let text = Root(PathBuf::from("/")).text("sys/devices/system/cpu/online").unwrap_or_default();
@@ -68,6 +74,7 @@ fn describe(root: &Root, kernel: String) -> Machine {
         clock: root
             .text("sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_else(|| UNKNOWN.to_owned()),
+        name: String::new(),
     }
 }
 

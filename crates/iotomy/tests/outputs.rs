@@ -17,6 +17,7 @@ const VERBS: &[(&str, &[&str], &[&str])] = &[
     ("race", &["--json", "--export-csv", "--export-markdown", "--flame"], &["touch made"]),
     ("limits", &["--json", "--output"], &["--only", "syscall"]),
     ("lab run", &["--json"], &["null-sink", "--quick"]),
+    ("lab merge", &["--output"], &["a.json"]),
     ("copy", &["--json"], &["/etc/hostname", "made"]),
     ("diff", &["--json", "--output"], &["a.json", "b.json"]),
     ("doctor", &["--json"], &[]),

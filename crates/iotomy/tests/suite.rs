@@ -39,6 +39,7 @@ mod diff;
 mod doctor;
 mod export;
 mod findings;
+mod fleet_slurm;
 #[path = "../../movers/tests/support/folders.rs"]
 #[expect(dead_code, reason = "the suites of the movers use total")]
 mod folders;
@@ -54,6 +55,7 @@ mod lab_device;
 mod lab_files;
 mod lab_herd;
 mod lab_resume;
+mod lab_shards;
 mod limited;
 mod limits;
 mod namespace;

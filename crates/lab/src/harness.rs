@@ -14,19 +14,21 @@ pub(crate) mod judgement;
 mod left_behind;
 mod lock;
 pub(crate) mod memory;
+mod merge;
 mod notes;
 mod own_folder;
 pub(crate) mod patience;
 mod plan;
 mod runner;
 pub(crate) mod scratch;
+mod share;
 pub(crate) mod size;
 pub(crate) mod star;
 mod state;
 pub(crate) mod volumes;
 mod zram;
 
-pub use beginning::planned;
+pub use beginning::{check_resume, planned};
 pub use bounds::{FreeRoom, Needs};
 pub use cases::{Params, points};
 pub use claims::Cases;
@@ -37,9 +39,11 @@ pub use experiment::{
 pub use judgement::Judgement;
 pub use left_behind::remove_left_behind;
 pub use lock::{Lock, Locked};
+pub use merge::{Given, MergeError, merged};
 pub use notes::LeftBehind;
 pub use plan::{Plan, Progress, RunError, RunHost, Start};
 pub use runner::run;
+pub use share::{Share, is_same_share};
 pub use size::Size;
 pub use state::State;
 

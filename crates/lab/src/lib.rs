@@ -24,6 +24,9 @@
 //! 3. Counts come from watched runs; the verb passes in the observer and the BPF program that
 //!    counts wake-ups.
 //! 4. Pure functions of the cases judge the claims. `report` renders the `record::Sweep`.
+//!
+//! With `--shard`, step 1 keeps the cases of one share, computed from the plan alone
+//! (`harness/share.rs`), and step 4 is left to `iotomy lab merge` (`harness/merge.rs`).
 
 mod alignment;
 mod concurrency;

@@ -153,13 +153,14 @@ fn exit() -> impl Strategy<Value = Exit> {
 }
 
 fn machine() -> impl Strategy<Value = Machine> {
-    (text(), text(), any::<u32>(), number(), text()).prop_map(
-        |(kernel, cpu, cpus, memory_bytes, clock)| Machine {
+    (text(), text(), any::<u32>(), number(), text(), text()).prop_map(
+        |(kernel, cpu, cpus, memory_bytes, clock, name)| Machine {
             kernel,
             cpu,
             cpus,
             memory_bytes,
             clock,
+            name,
             ..Machine::default()
         },
     )

@@ -85,7 +85,8 @@ pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
 pub use socket::{Role, Socket};
 pub use socket_names::SocketNames;
 pub use sweep::{
-    AxisValue, Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Sweep, SweepAxis, SweepRun, Visit,
+    AxisValue, Case, Claim, ClaimVerdict, ExperimentFacts, Extra, MergedShard, Shard, Sweep,
+    SweepAxis, SweepMachine, SweepRun, Visit,
 };
 pub use thread::Thread;
 pub use times::{QUANTILES, TIME_BUCKETS, Times};

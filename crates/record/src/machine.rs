@@ -19,4 +19,8 @@ pub struct Machine {
     pub mitigations: String,
     /// The kernel's current clock source.
     pub clock: String,
+    /// Its name among other machines: that of the host, or the one that the user gave it. Empty in
+    /// records that do not name it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
 }

@@ -23,7 +23,8 @@ pub struct Sweep {
     pub machine: Machine,
     /// The experiment's name.
     pub experiment: String,
-    /// The varied parameters, in the order of the experiment.
+    /// The varied parameters, in the order of the experiment; first [`Sweep::MACHINE`] if there are
+    /// several machines.
     pub axes: Vec<SweepAxis>,
     /// Every combination of the axes' values that makes sense.
     pub cases: Vec<Case>,
@@ -35,11 +36,65 @@ pub struct Sweep {
     /// How it was run.
     #[serde(default)]
     pub run: SweepRun,
+    /// The machines of a record that was merged from those of several, in the order of the axis
+    /// [`Sweep::MACHINE`]; empty if there is but one. [`Sweep::machine`] then has what all have in
+    /// common.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<SweepMachine>,
 }
 
 impl Sweep {
     /// The record's kind and version.
     pub const SCHEMA: &'static str = "iotomy.sweep/1";
+
+    /// The axis of a merged record that says which machine a case is of.
+    pub const MACHINE: &'static str = "machine";
+}
+
+/// One of several machines of a merged record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepMachine {
+    /// The machine; its name is its value of the axis.
+    pub machine: Machine,
+    /// When its first run began, RFC 3339.
+    pub started: String,
+    /// The directory its files were created in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Volume>,
+    /// The verdicts from its cases alone.
+    pub claims: Vec<Claim>,
+}
+
+/// Which share of a plan a record has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which share, from 1.
+    pub index: u64,
+    /// The number of shares.
+    pub of: u64,
+    /// Cases of the whole plan.
+    pub plan_cases: u64,
+    /// The digest of the whole plan.
+    pub plan: String,
+}
+
+/// A shard that is part of a merged record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergedShard {
+    /// Which share, from 1.
+    pub index: u64,
+    /// The name of its machine.
+    pub machine: String,
+    /// Its cases.
+    pub cases: u64,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The wall time.
+    pub wall_ns: u64,
+    /// Its rounds over its cases.
+    pub rounds: u64,
+    /// The seed of the order of its cases.
+    pub seed: u64,
 }
 
 /// A varied parameter.
@@ -232,4 +287,11 @@ pub struct SweepRun {
     /// The output file for the complete record: only in the saved state of an interrupted run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<String>,
+    /// The share of the plan that it is; `None` for all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    /// The shards that it was merged from; empty for a run in one piece, and for one of several
+    /// whole records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<MergedShard>,
 }

@@ -102,6 +102,7 @@ mod tests {
                 virtualization: "none".to_owned(),
                 mitigations: "unknown".to_owned(),
                 clock: "tsc".to_owned(),
+                name: String::new(),
             },
             abilities: vec![
                 missing("bpf", "observers", ["bpf: EPERM", "run as root"]),

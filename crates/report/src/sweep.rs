@@ -9,6 +9,7 @@ mod claims;
 mod details;
 mod dots;
 mod grid;
+mod merged;
 mod plot;
 mod scale;
 mod section;
@@ -16,7 +17,7 @@ mod skipped;
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{AxisValue, Sweep, SweepAxis};
+use iotomy_record::{AxisValue, Sweep, SweepAxis, Volume};
 
 use crate::Style;
 use crate::numbers::{bytes, counted, duration, thousands};
@@ -33,6 +34,7 @@ const NAME: usize = 18;
 pub fn sweep(record: &Sweep, style: &Style) -> String {
     let mut page = Page::new(style);
     headline(&mut page, record);
+    merged::print_share(&mut page, record);
     claims::print(&mut page, record);
     let (alone, grids): (Vec<Grid<'_>>, Vec<_>) =
         Grid::all(record).into_iter().partition(Grid::is_one_case);
@@ -70,6 +72,7 @@ fn headline(page: &mut Page<'_>, record: &Sweep) {
     if record.run.wall_ns > 0 {
         parts.push(duration(record.run.wall_ns as f64));
     }
+    parts.extend(merged::parts(record));
     if record.run.is_partial {
         parts.push("interrupted".to_owned());
     }
@@ -109,21 +112,33 @@ fn how(page: &mut Page<'_>, record: &Sweep) {
     parts.extend(folder(page, record));
     if record.run.rounds > 0 {
         parts.push(counted(record.run.rounds.into(), "round", "rounds"));
-        parts.push(format!("seed {}", record.run.seed));
     }
+    parts.extend(seed(record));
     parts.retain(|part| !part.is_empty());
     page.blank();
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
+    merged::print_machines(page, record);
     for control in &record.about.controls {
         let text = page.sentence(control);
         page.wrapped(&[(Ink::Dim, "  - ")], Ink::Dim, &text);
     }
 }
 
+/// The seed of the order, unless there were several.
+fn seed(record: &Sweep) -> Option<String> {
+    let run = &record.run;
+    let is_one =
+        record.machines.is_empty() && run.shards.iter().all(|shard| shard.seed == run.seed);
+    (is_one && run.rounds > 0).then(|| format!("seed {}", run.seed))
+}
+
 /// Where it was run: the directory, and its file system.
 fn folder(page: &Page<'_>, record: &Sweep) -> Option<String> {
-    let volume = record.run.volume.as_ref()?;
-    Some(format!("{} ({})", page.name(&volume.path, 60), page.name(&volume.file_system, 20)))
+    Some(volume(page, record.run.volume.as_ref()?))
+}
+
+fn volume(page: &Page<'_>, volume: &Volume) -> String {
+    format!("{} ({})", page.name(&volume.path, 60), page.name(&volume.file_system, 20))
 }
 
 /// A further measurement as tables head it: without its unit, and in the words of the other reports.

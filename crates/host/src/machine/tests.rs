@@ -42,6 +42,7 @@ fn a_whole_machine_is_read() {
         virtualization: "none".to_owned(),
         mitigations: "mds: Vulnerable; spectre_v2: Mitigation: Retpolines".to_owned(),
         clock: "tsc".to_owned(),
+        name: String::new(),
     };
     assert_eq!(describe(&root, "Linux 6.1 x86_64".to_owned()), expected);
 }

@@ -4,8 +4,10 @@ mod bound;
 mod given;
 mod host;
 mod list;
+mod merge;
 mod run;
 mod run_args;
+mod shard;
 mod turns;
 
 use std::process::ExitCode;
@@ -29,7 +31,7 @@ pub(crate) const MANUAL: Manual = Manual {
 
 /// Of the verbs below.
 pub(crate) const MANUALS: &[(&str, &Manual)] =
-    &[("lab list", &list::MANUAL), ("lab run", &run::MANUAL)];
+    &[("lab list", &list::MANUAL), ("lab run", &run::MANUAL), ("lab merge", &merge::MANUAL)];
 
 /// Run experiments that judge claims on this machine
 ///
@@ -45,6 +47,7 @@ pub(crate) struct LabArgs {
 enum LabCommand {
     List(list::ListArgs),
     Run(Box<run_args::RunArgs>),
+    Merge(merge::MergeArgs),
 }
 
 /// Lists or runs.
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<ExitCode> {
     match &args.what {
         LabCommand::List(args) => list::run(args),
         LabCommand::Run(args) => run::run(args),
+        LabCommand::Merge(args) => merge::run(args),
     }
 }
 

@@ -21,6 +21,7 @@ fn machine() -> Machine {
         virtualization: "none".into(),
         mitigations: String::new(),
         clock: "tsc".into(),
+        name: String::new(),
     }
 }
 
@@ -336,6 +337,7 @@ pub(crate) fn sweep(folder: &Path) -> PathBuf {
             rounds: 3,
             ..SweepRun::default()
         },
+        machines: Vec::new(),
     };
     put("sweep.json", folder, RecordRef::Sweep(&record))
 }

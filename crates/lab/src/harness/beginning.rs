@@ -6,11 +6,12 @@ use std::path::Path;
 
 use iotomy_host::Skip;
 use iotomy_host::folder::is_alike;
-use iotomy_record::{ExperimentFacts, Machine, Sweep, SweepAxis, SweepRun, Volume};
+use iotomy_record::{ExperimentFacts, Machine, Shard, Sweep, SweepAxis, SweepRun, Volume};
 
 use super::figures::{case_of, nanos};
 use super::plan::{Plan, RunError, Start};
-use super::{Axis, Declaration, Experiment, Params};
+use super::share::digest;
+use super::{Axis, Declaration, Experiment, Params, Share};
 
 /// Returns a planned run as a sweep without measurements or verdicts. Saved, it is enough to start
 /// the run at another time.
@@ -28,13 +29,24 @@ pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sw
     let case = |params: Params| {
         case_of(params.0, (declared.metric, declared.unit), Vec::new(), BTreeMap::new())
     };
+    let (size, max_time_ns) = (plan.size.name(), plan.max_time.map(nanos));
+    let all = experiment.cases(&axes);
+    let shard = plan.share.map(|Share { index, of }| {
+        let plan = digest(declared, &axes, &all, (size, max_time_ns));
+        Shard { index, of, plan_cases: all.len() as u64, plan }
+    });
+    let cases = match plan.share {
+        Some(share) => share.select(declared.lines, all),
+        None => all,
+    };
     let run = SweepRun {
-        size: plan.size.name().to_owned(),
+        size: size.to_owned(),
         seed: plan.seed,
-        max_time_ns: plan.max_time.map(nanos),
+        max_time_ns,
         is_partial: true,
         volume: Some(plan.folder.volume().clone()),
         json: plan.json.clone(),
+        shard,
         ..SweepRun::default()
     };
     Sweep {
@@ -42,11 +54,12 @@ pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sw
         started: start.started,
         machine: start.machine,
         experiment: declared.name.to_owned(),
-        cases: experiment.cases(&axes).into_iter().map(case).collect(),
+        cases: cases.into_iter().map(case).collect(),
         axes,
         claims: Vec::new(),
         about: about(declared),
         run,
+        machines: Vec::new(),
     }
 }
 
@@ -67,15 +80,7 @@ pub(crate) fn resumed(
     plan: &Plan<'_>,
     (before, start): (Sweep, Start),
 ) -> Result<Sweep, RunError> {
-    let declared = experiment.declaration();
-    let name = declared.name;
-    let here = plan.folder.volume();
-    if let Some(volume) = before.run.volume.as_ref().filter(|of| !is_same(&of.path, &here.path)) {
-        let (folder, here) = (volume.path.clone(), here.path.clone());
-        return Err(RunError::Elsewhere { experiment: name, folder, here });
-    }
-    check_before(declared, &before, (&start.machine, here))
-        .map_err(|reason| RunError::Resume { experiment: name, reason })?;
+    check_resume(experiment, plan, (&before, &start.machine))?;
     Ok(match before.run.rounds {
         0 => {
             let (started, machine) = (start.started, start.machine);
@@ -83,6 +88,26 @@ pub(crate) fn resumed(
         }
         _ => before,
     })
+}
+
+/// Checks whether an interrupted run can continue on this machine, in the directory of the plan.
+///
+/// # Errors
+/// Fails with the difference.
+pub fn check_resume(
+    experiment: &dyn Experiment,
+    plan: &Plan<'_>,
+    (before, machine): (&Sweep, &Machine),
+) -> Result<(), RunError> {
+    let declared = experiment.declaration();
+    let name = declared.name;
+    let here = plan.folder.volume();
+    if let Some(volume) = before.run.volume.as_ref().filter(|of| !is_same(&of.path, &here.path)) {
+        let (folder, here) = (volume.path.clone(), here.path.clone());
+        return Err(RunError::Elsewhere { experiment: name, folder, here });
+    }
+    check_before(declared, before, (machine, here))
+        .map_err(|reason| RunError::Resume { experiment: name, reason })
 }
 
 /// Whether two paths refer to the same directory.
@@ -122,6 +147,10 @@ fn check_before(
     }
     if (&before.machine.kernel, &before.machine.cpu) != (&here.kernel, &here.cpu) {
         return Err("it is from another machine or kernel".to_owned());
+    }
+    // Twins are told apart by their names; older records have none.
+    if before.machine.name != here.name && !before.machine.name.is_empty() {
+        return Err(format!("it is from the machine {}", before.machine.name));
     }
     if let Some(other) = before.run.volume.as_ref().filter(|other| !is_alike(other, volume)) {
         let (kind, other) = (&volume.file_system, &other.file_system);

@@ -101,6 +101,11 @@ impl Takes {
         }
     }
 
+    /// Whether a value is of the kind that the axis has: a number, or a name.
+    pub(crate) fn is_kind_of(self, value: &AxisValue) -> bool {
+        self.names().is_some() == matches!(value, AxisValue::Name(_))
+    }
+
     /// Whether the axis accepts a value.
     pub fn allows(self, value: &AxisValue) -> bool {
         match (self, value) {

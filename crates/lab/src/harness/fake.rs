@@ -235,6 +235,7 @@ pub(crate) fn run_in(
         folder: &folder,
         room: FreeRoom { processes, ..FreeRoom::default() },
         json: None,
+        share: None,
     };
     let started = "2025-03-01T10:20:30Z".to_owned();
     let start = Start { started, machine: Machine::default(), before };

@@ -70,7 +70,12 @@ fn interval(case: &Case) -> Option<[f64; 2]> {
 
 /// Judges each claim from the cases.
 pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
-    let (missing, is_measured) = (missing(cases), cases.iter().any(|case| case.median.is_some()));
+    judged_lacking(declared, cases, &missing(cases))
+}
+
+/// Judges each claim from the cases; an undecided one says that these are missing.
+pub(crate) fn judged_lacking(declared: &Declaration, cases: &[Case], missing: &str) -> Vec<Claim> {
+    let is_measured = cases.iter().any(|case| case.median.is_some());
     let cases = Cases::new(cases);
     let judge = |claim: &super::Claim| {
         let Judgement { verdict, mut because, evidence } = match is_measured {
@@ -78,7 +83,7 @@ pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
             false => Judgement::inconclusive("no case was measured"),
         };
         if verdict == ClaimVerdict::Inconclusive {
-            because += &missing;
+            because += missing;
         }
         Claim {
             id: claim.id.to_owned(),
@@ -93,7 +98,7 @@ pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
 }
 
 /// Describes what an undecided claim may lack; empty if nothing is missing.
-fn missing(cases: &[Case]) -> String {
+pub(crate) fn missing(cases: &[Case]) -> String {
     let without = cases.iter().filter(|case| case.had_no_time()).count();
     let is_rare = |case: &&Case| case.median.is_some() && !is_settled(case);
     let rare = cases.iter().filter(is_rare).count();

@@ -319,7 +319,10 @@ impl RunInProgress {
     pub(crate) fn end(mut self, now: Duration) -> Sweep {
         self.sweep.run.wall_ns = nanos(now.saturating_sub(self.began));
         self.sweep.run.is_partial = false;
-        self.sweep.claims = judged(self.declared, &self.sweep.cases);
+        // A claim needs the whole plan: merging judges it.
+        if self.sweep.run.shard.is_none() {
+            self.sweep.claims = judged(self.declared, &self.sweep.cases);
+        }
         self.sweep
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use iotomy_host::folder::Folder;
 use iotomy_record::{AxisValue, Machine, Sweep};
 
-use super::{FreeRoom, Params, Size, Watch};
+use super::{FreeRoom, Params, Share, Size, Watch};
 
 /// The plan of a run.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub struct Plan<'a> {
     pub room: FreeRoom,
     /// Where to write the final record; saved for a run that continues this one.
     pub json: Option<String>,
+    /// The share of the cases to run; `None` for all.
+    pub share: Option<Share>,
 }
 
 /// The starting point of a run.

@@ -21,7 +21,8 @@ pub fn run(
 ) -> Result<Sweep, RunError> {
     let declared = experiment.declaration();
     let mut track = RunInProgress::new(experiment, plan, start, around.now())?;
-    if track.sweep.cases.is_empty() {
+    let has_plan = track.sweep.run.shard.as_ref().is_some_and(|shard| shard.plan_cases > 0);
+    if track.sweep.cases.is_empty() && !has_plan {
         let reason = no_cases(experiment, &track.sweep.axes);
         return Err(RunError::Prepare { experiment: declared.name, reason });
     }

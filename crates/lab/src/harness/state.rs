@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use iotomy_record::store::{self, OutputFile, RecordRef, StoreError};
-use iotomy_record::{Sweep, path_text};
+use iotomy_record::{Shard, Sweep, path_text};
 
 /// The directory where the state of interrupted runs is saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,17 @@ impl State {
         store::trusted_folder(&self.folder)
     }
 
-    /// Returns the file of an experiment.
+    /// Returns the name by which the state of a run is saved: its experiment, and for a shard also
+    /// which one of what plan. Several shards may be run from one directory.
+    pub fn name_of(sweep: &Sweep) -> String {
+        let experiment = &sweep.experiment;
+        match &sweep.run.shard {
+            Some(Shard { index, of, plan, .. }) => format!("{experiment}-{index}-of-{of}-{plan}"),
+            None => experiment.clone(),
+        }
+    }
+
+    /// Returns the file of an experiment, or of a shard by its name.
     pub fn file(&self, experiment: &str) -> PathBuf {
         self.folder.join(format!("lab-{experiment}.json"))
     }
@@ -65,7 +75,7 @@ impl State {
     /// # Errors
     /// Fails if the record cannot be written completely; the previously saved one stays as it was.
     pub fn save(&self, sweep: &Sweep) -> Result<(), StoreError> {
-        let file = self.file(&sweep.experiment);
+        let file = self.file(&Self::name_of(sweep));
         let failed = |source| StoreError::Write {
             operation: "write",
             path: path_text(&file),

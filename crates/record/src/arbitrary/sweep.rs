@@ -19,43 +19,66 @@ pub fn sweep() -> impl Strategy<Value = Sweep> {
         vec((any::<bool>(), vec(measured(), 1..5), text()), 20),
     );
     let rest = (vec(claim().boxed(), 0..4), about().boxed(), sweep_run(), machine().boxed());
-    (axes, rest, (text(), text(), text())).prop_map(|(axes, rest, texts)| {
-        let (mut rows, mut columns, outcomes) = axes;
-        rows.sort();
-        rows.dedup();
-        columns.sort();
-        columns.dedup();
-        let names = [format!("a{}", texts.0), format!("b{}", texts.1)];
-        let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
-        let cases = pairs.zip(outcomes).map(|((row, column), outcome)| {
-            let params = names.clone().into_iter().zip([row.clone(), column.clone()]).collect();
-            case(params, &texts.2, outcome)
-        });
-        Sweep {
-            schema: Sweep::SCHEMA.to_string(),
-            started: "2025-03-01T10:20:30.5Z".to_string(),
-            machine: rest.3,
-            experiment: texts.2.clone(),
-            cases: cases.collect(),
-            axes: names
-                .iter()
-                .zip([&rows, &columns])
-                .map(|(name, values)| SweepAxis {
-                    name: name.clone(),
-                    unit: if rest.2.seed % 2 == 0 { "bytes".into() } else { String::new() },
-                    values: values.clone(),
-                })
-                .collect(),
-            claims: rest
-                .0
-                .into_iter()
-                .enumerate()
-                .map(|(at, claim)| Claim { id: format!("{}{at}", claim.id), ..claim })
-                .collect(),
-            about: rest.1,
-            run: rest.2,
-        }
-    })
+    (axes, rest, (text(), text(), text()))
+        .prop_map(|(axes, rest, texts)| {
+            let (mut rows, mut columns, outcomes) = axes;
+            rows.sort();
+            rows.dedup();
+            columns.sort();
+            columns.dedup();
+            let names = [format!("a{}", texts.0), format!("b{}", texts.1)];
+            let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
+            let cases = pairs.zip(outcomes).map(|((row, column), outcome)| {
+                let params = names.clone().into_iter().zip([row.clone(), column.clone()]).collect();
+                case(params, &texts.2, outcome)
+            });
+            Sweep {
+                schema: Sweep::SCHEMA.to_string(),
+                started: "2025-03-01T10:20:30.5Z".to_string(),
+                machine: rest.3,
+                experiment: texts.2.clone(),
+                cases: cases.collect(),
+                axes: names
+                    .iter()
+                    .zip([&rows, &columns])
+                    .map(|(name, values)| SweepAxis {
+                        name: name.clone(),
+                        unit: if rest.2.seed % 2 == 0 { "bytes".into() } else { String::new() },
+                        values: values.clone(),
+                    })
+                    .collect(),
+                claims: rest
+                    .0
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, claim)| Claim { id: format!("{}{at}", claim.id), ..claim })
+                    .collect(),
+                about: rest.1,
+                run: rest.2,
+                machines: Vec::new(),
+            }
+        })
+        .prop_map(|sweep| if sweep.run.rounds % 3 == 0 { of_two_machines(sweep) } else { sweep })
+}
+
+/// The same cases, as if two machines had run them in turn.
+fn of_two_machines(mut sweep: Sweep) -> Sweep {
+    let names = ["one", "two"].map(|name| format!("{name}{}", sweep.machine.name));
+    for (at, case) in sweep.cases.iter_mut().enumerate() {
+        let name = AxisValue::Name(names[at % 2].clone());
+        case.params.insert(Sweep::MACHINE.to_owned(), name);
+    }
+    let values = names.iter().cloned().map(AxisValue::Name).collect();
+    let axis = SweepAxis { name: Sweep::MACHINE.to_owned(), unit: String::new(), values };
+    sweep.axes.insert(0, axis);
+    let one = |name: &String| SweepMachine {
+        machine: Machine { name: name.clone(), ..sweep.machine.clone() },
+        started: sweep.started.clone(),
+        volume: sweep.run.volume.clone(),
+        claims: sweep.claims.clone(),
+    };
+    sweep.machines = names.iter().map(one).collect();
+    sweep
 }
 
 fn case(
@@ -140,6 +163,23 @@ fn sweep_run() -> impl Strategy<Value = SweepRun> {
             loose: n[3],
             is_partial,
             volume,
+            shard: (n[0] % 2 == 0).then(|| Shard {
+                index: 2,
+                of: 5,
+                plan_cases: n[1],
+                plan: json.clone().unwrap_or_default(),
+            }),
+            shards: (0..n[2] % 3)
+                .map(|at| MergedShard {
+                    index: at + 1,
+                    machine: json.clone().unwrap_or_default(),
+                    cases: n[0],
+                    started: "2025-03-01T10:20:30Z".to_owned(),
+                    wall_ns: n[1],
+                    rounds: n[2],
+                    seed: n[3],
+                })
+                .collect(),
             json,
         },
     )

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::RecordError;
 use super::parse::{Stored, check_schema, check_time, parse, quoted, wrong};
-use crate::{Case, ExperimentFacts, Sweep, SweepRun};
+use crate::{AxisValue, Case, ExperimentFacts, Sweep, SweepRun};
 
 /// Reads a sweep from the bytes of a JSON record.
 ///
@@ -42,6 +42,7 @@ impl Sweep {
         check_time("started", &self.started)?;
         check_once("axes", self.axes.iter().map(|axis| &axis.name))?;
         check_once("claims", self.claims.iter().map(|claim| &claim.id))?;
+        self.check_machines()?;
         let mut met = BTreeSet::new();
         for (at, case) in self.cases.iter().enumerate() {
             self.check_params(at, case)?;
@@ -50,6 +51,33 @@ impl Sweep {
                 let what = "there is another case of these values".to_owned();
                 return Err(wrong(format!("cases[{at}].params"), what));
             }
+        }
+        Ok(())
+    }
+
+    /// Several machines have names of their own, which are the values of their axis.
+    fn check_machines(&self) -> Result<(), RecordError> {
+        check_once("machines", self.machines.iter().map(|one| &one.machine.name))?;
+        for (at, one) in self.machines.iter().enumerate() {
+            check_time(&format!("machines[{at}].started"), &one.started)?;
+            check_once(
+                &format!("machines[{at}].claims"),
+                one.claims.iter().map(|claim| &claim.id),
+            )?;
+        }
+        let names = self.machines.iter().map(|one| AxisValue::Name(one.machine.name.clone()));
+        let axis = self.axes.iter().find(|axis| axis.name == Self::MACHINE);
+        if !self.machines.is_empty()
+            && axis.is_none_or(|axis| !axis.values.iter().cloned().eq(names))
+        {
+            let what = "their names are not the values of the axis \"machine\"".to_owned();
+            return Err(wrong("machines".to_owned(), what));
+        }
+        if let Some(shard) = &self.run.shard
+            && !(1..=shard.of).contains(&shard.index)
+        {
+            let what = format!("{} is not from 1 to {}", shard.index, shard.of);
+            return Err(wrong("run.shard.index".to_owned(), what));
         }
         Ok(())
     }

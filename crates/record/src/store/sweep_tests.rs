@@ -53,6 +53,16 @@ fn a_wrong_value_is_named_with_its_place() {
         ("\"name\": \"waiter\"", "\"name\": \"processes\"", "at axes[1]: duplicate \"processes\""),
         ("\"name\": \"waiter\"", "\"name\": \"\"", "at axes[0]: expected a name"),
         (
+            "\"cases\": [",
+            "\"machines\": [{\"machine\": {\"kernel\": \"\", \"cpu\": \"\", \"cpus\": 1, \"memory_bytes\": 1, \"virtualization\": \"\", \"mitigations\": \"\", \"clock\": \"\", \"name\": \"a\"}, \"started\": \"2025-03-01T10:20:30Z\", \"claims\": []}], \"cases\": [",
+            "at machines: their names are not the values of the axis",
+        ),
+        (
+            "\"cases\": [",
+            "\"run\": {\"shard\": {\"index\": 6, \"of\": 5, \"plan_cases\": 9, \"plan\": \"\"}}, \"cases\": [",
+            "at run.shard.index: 6 is not from 1 to 5",
+        ),
+        (
             "\"processes\": 1}",
             "\"processes\": 2}",
             "at cases[0].params: 2 is not a value of the axis",

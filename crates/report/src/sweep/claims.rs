@@ -2,6 +2,7 @@
 
 use iotomy_record::{ClaimVerdict, Sweep};
 
+use super::merged;
 use crate::page::{Ink, Page, columns};
 
 pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
@@ -25,5 +26,6 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
             let because = page.sentence(&claim.because);
             page.wrapped(&[(Ink::Plain, &lead)], Ink::Dim, &because);
         }
+        merged::print_verdicts(page, record, &claim.id, longest + 4);
     }
 }

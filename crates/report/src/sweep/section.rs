@@ -6,7 +6,7 @@ use super::chart::{Fit, chart};
 use super::dots::dots;
 use super::grid::Grid;
 use super::scale::Scale;
-use super::{folder, label};
+use super::{folder, label, merged, seed};
 use crate::axis::Unit;
 use crate::numbers::{counted, duration, thousands};
 use crate::page::Page;
@@ -27,6 +27,10 @@ pub(crate) fn section(record: &Sweep) -> Section {
         answers.push(Answer::new("doubt", "interrupted", rest));
     }
     answers.push(verdicts(record));
+    let merged = merged::parts(record);
+    if !merged.is_empty() {
+        answers.push(Answer::new("plain", merged.join(" · "), String::new()));
+    }
     let mut facts = vec![("experiment", name(&page, &record.experiment))];
     let texts = [("hypothesis", &about.hypothesis), ("refuted by", &about.refuted_by)];
     facts.extend(texts.map(|(key, text)| (key, page.name(text, 2_000))));
@@ -38,7 +42,8 @@ pub(crate) fn section(record: &Sweep) -> Section {
     if record.run.rounds > 0 {
         let rounds = counted(record.run.rounds.into(), "round", "rounds");
         let size = page.name(&record.run.size, 20);
-        facts.push(("run", format!("{size} · {rounds} · seed {}", record.run.seed)));
+        let parts = [Some(size), Some(rounds), seed(record)];
+        facts.push(("run", parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")));
     }
     facts.retain(|(_, text)| !text.is_empty());
     let summary = page.name(&about.summary, 300);
@@ -62,7 +67,11 @@ fn verdicts(record: &Sweep) -> Answer {
     let says = match record.claims.len() {
         0 => "no claim was judged".to_owned(),
         all => {
-            format!("{holds} of {} hold on this machine", counted(all as u128, "claim", "claims"))
+            let on = match record.machines.len() {
+                0 => "on this machine".to_owned(),
+                _ => format!("over {}", merged::machines(record)),
+            };
+            format!("{holds} of {} hold {on}", counted(all as u128, "claim", "claims"))
         }
     };
     let mut rest = Vec::new();
@@ -145,6 +154,8 @@ fn blocks(page: &Page<'_>, record: &Sweep) -> Vec<Block> {
         blocks.push(Block::Sheet(fitted(record, &fits)));
     }
     blocks.push(Block::Sheet(cases(page, record)));
+    blocks.extend(merged::verdicts(page, record).map(Block::Sheet));
+    blocks.extend(merged::machine_sheet(page, record).map(Block::Sheet));
     blocks.extend(skipped(page, record).map(Block::Sheet));
     blocks
 }

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Machine, SweepRun, Volume, arbitrary,
+    Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Machine, MergedShard, Shard, SweepMachine,
+    SweepRun, Volume, arbitrary,
 };
 use proptest::prelude::*;
 
@@ -131,6 +132,7 @@ fn record() -> Sweep {
             loose: 2,
             ..SweepRun::default()
         },
+        machines: Vec::new(),
     }
 }
 
@@ -211,6 +213,91 @@ fn the_folder_is_told_with_its_file_system() {
     assert!(text(&record).contains(" · /mnt/disk (xfs) · 3 rounds"), "{}", text(&record));
     let facts = section::section(&record).facts;
     assert!(facts.contains(&("folder", "/mnt/disk (xfs)".to_owned())), "{facts:?}");
+}
+
+/// The same of two machines, the second of which ran half of the plan in a shard.
+fn merged() -> Sweep {
+    let mut record = record();
+    let names = ["node1", "node2"];
+    let mut cases = Vec::new();
+    for (name, count) in [("node1", 8), ("node2", 4)] {
+        for mut case in record.cases.iter().take(count).cloned() {
+            case.params.insert(Sweep::MACHINE.into(), AxisValue::Name(name.into()));
+            cases.push(case);
+        }
+    }
+    record.cases = cases;
+    let values = names.map(|name| AxisValue::Name(name.into())).into();
+    record.axes.insert(0, SweepAxis { name: Sweep::MACHINE.into(), unit: String::new(), values });
+    let claims = |verdict, because: &str| {
+        let of = |claim: &Claim| Claim { verdict, because: because.into(), ..claim.clone() };
+        record.claims.iter().map(of).collect()
+    };
+    let machine = |name: &str, claims| SweepMachine {
+        machine: Machine { name: name.into(), ..record.machine.clone() },
+        started: record.started.clone(),
+        volume: None,
+        claims,
+    };
+    record.machines = vec![
+        machine("node1", claims(ClaimVerdict::Holds, "it grows by 2 µs")),
+        machine("node2", claims(ClaimVerdict::Inconclusive, "needs four numbers")),
+    ];
+    for claim in &mut record.claims {
+        claim.verdict = ClaimVerdict::Holds;
+        claim.because = "holds on node1; not decided on node2 (4 of 8 cases)".into();
+    }
+    let shard = |index, machine: &str, seed| MergedShard {
+        index,
+        machine: machine.into(),
+        cases: 4,
+        started: record.started.clone(),
+        wall_ns: 9,
+        rounds: 3,
+        seed,
+    };
+    record.run.shards = vec![shard(1, "node1", 7), shard(2, "node2", 8)];
+    record.machine = Machine { kernel: "Linux 6.1.0 x86_64".into(), ..Machine::default() };
+    record
+}
+
+#[test]
+fn a_merged_record_has_the_verdicts_of_each_machine() {
+    insta::assert_snapshot!(text(&merged()));
+}
+
+#[test]
+fn other_forms_of_a_merged_record() {
+    insta::assert_snapshot!(crate::looks::other_forms(&as_record(merged())));
+}
+
+#[test]
+fn machines_beyond_some_are_counted() {
+    let mut record = merged();
+    let last = record.machines[1].clone();
+    for at in 3..=20 {
+        let mut more = last.clone();
+        more.machine.name = format!("node{at}");
+        record.machines.push(more);
+    }
+    let text = text(&record);
+    assert!(text.contains("node8 inconclusive: ") && !text.contains("node9"), "{text}");
+    assert_eq!(text.matches("12 more machines: iotomy report has all").count(), 4, "{text}");
+    let section = as_record(record);
+    let source = [crate::Source { name: "x", record: &section, bytes: b"" }];
+    let table = crate::csv(&source, Some("claims-by-machine")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 3 * 20, "{table}");
+}
+
+#[test]
+fn a_shard_says_which_it_is_and_that_its_claims_come_later() {
+    let mut record = record();
+    record.claims.clear();
+    let shard = Shard { index: 2, of: 5, plan_cases: 40, plan: "0".into() };
+    record.run.shard = Some(shard);
+    let text = text(&record);
+    assert!(text.contains(" · shard 2 of 5, of 40 cases in all"), "{text}");
+    assert!(text.contains("claims are judged when the 5 shards are merged: iotomy lab merge"));
 }
 
 #[test]

@@ -11,10 +11,11 @@ use iotomy_record::store::{OutputFile, RecordRef};
 use super::given::given;
 use super::host::CommandHost;
 use super::run_args::RunArgs;
-use super::turns::{RunRequest, Turn, chosen, locks, turns};
+use super::shard;
+use super::turns::{RunRequest, Turn, check_outputs, chosen, locks, turns};
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
-use crate::screen::path_text;
+use crate::screen::{OutputStyle, path_text};
 use crate::verbs::outputs;
 
 pub(super) const MANUAL: Manual = Manual {
@@ -25,6 +26,10 @@ pub(super) const MANUAL: Manual = Manual {
             "Choose the file system and the values of an axis, and keep the record:",
         ),
         ("iotomy lab run --resume", "Resume interrupted runs:"),
+        (
+            "iotomy lab run copy --full --shard 2/5 --json records",
+            "Run the second of five shares of the cases, or resume it:",
+        ),
     ],
     status: &[
         (
@@ -38,7 +43,7 @@ pub(super) const MANUAL: Manual = Manual {
         ),
         ("128 + n", "Signal n interrupted the run; --resume goes on with it."),
     ],
-    see_also: &["iotomy-lab-list(1)", "iotomy-report(1)"],
+    see_also: &["iotomy-lab-list(1)", "iotomy-lab-merge(1)", "iotomy-report(1)"],
 };
 
 /// Runs them.
@@ -47,9 +52,18 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let mut around = CommandHost::new(args.quiet)?;
     let chosen = chosen(args, around.state())?;
     let given = given(&args.axes, &chosen)?;
-    let _locks = locks(&chosen, around.state())?;
     let ask = RunRequest { args, given: &given, here: &here };
-    let turns = turns(&ask, &chosen, &mut around)?;
+    let (_locks, turns) = match args.shard {
+        Some(share) => {
+            check_outputs(&ask, &chosen)?;
+            shard::turns(&ask, (&chosen, share), &mut around)?
+        }
+        None => {
+            let locks = locks(&chosen, around.state())?;
+            check_outputs(&ask, &chosen)?;
+            (locks, turns(&ask, &chosen, &mut around)?)
+        }
+    };
     around.state().into_iter().flat_map(remove_left_behind).for_each(|left| tell_of(&left));
     let (mut code, mut done) = (ExitCode::SUCCESS, Vec::new());
     for mut turn in turns {
@@ -60,7 +74,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
                 // measured again by --resume.
                 around.keep(&record);
                 record.run.json = None;
-                let written = write_out(args, &record, to, &mut around);
+                around.clear();
+                let written = write_out((args.quiet, args.looks), &record, to);
                 if !args.save.keep_if_wanted(RecordRef::Sweep(&record), args.quiet) {
                     code = ExitCode::from(COULD_NOT_RUN);
                 }
@@ -69,7 +84,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
                     print_error(&error);
                     code = ExitCode::from(COULD_NOT_RUN);
                 }
-                done.push(record.experiment);
+                done.push(State::name_of(&record));
                 continue;
             }
             Err(error) => error,
@@ -89,8 +104,12 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
 }
 
 /// Why a run measured nothing, if it did not: it is an error also where no report is printed.
-fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
+pub(super) fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
     let mut reasons: Vec<&str> = Vec::new();
+    // Another machine, or another shard, may have measured what this one could not.
+    if record.run.shard.is_some() {
+        return None;
+    }
     for case in &record.cases {
         let reason = case.skipped.as_deref()?;
         if !reasons.contains(&reason) {
@@ -130,6 +149,10 @@ fn tell_of(left: &LeftBehind) {
 }
 
 fn say_how_to_go_on(args: &RunArgs, experiment: &str, state: Option<&State>) {
+    if args.shard.is_some() {
+        print_error(&anyhow::anyhow!("interrupted; to resume, run the same command again"));
+        return;
+    }
     if state.is_some_and(|state| state.file(experiment).exists()) {
         let those = match (args.all, args.names.is_empty()) {
             (true, _) => "--all ".to_owned(),
@@ -148,30 +171,29 @@ fn run_one(ask: &RunRequest<'_>, turn: Turn, around: &mut CommandHost) -> Result
         return Ok(before);
     }
     let folder = ask.folder_of(&before)?;
-    let plan = ask.plan(experiment, before.run.json.clone(), &folder);
-    let found = run_experiment(experiment, &plan, RunRequest::start(Some(before)), around);
-    if let (Err(RunError::Prepare { experiment, .. }), Some(state)) = (&found, around.state())
-        && state.load(experiment).is_ok_and(|kept| kept.is_some_and(|kept| kept.run.rounds == 0))
+    let (plan, name) =
+        (ask.plan(experiment, before.run.json.clone(), &folder), State::name_of(&before));
+    let found = run_experiment(experiment, &plan, ask.start(Some(before)), around);
+    if let (Err(RunError::Prepare { .. }), Some(state)) = (&found, around.state())
+        && state.load(&name).is_ok_and(|kept| kept.is_some_and(|kept| kept.run.rounds == 0))
     {
         // A run that could not be started cannot be resumed.
-        state.forget(experiment);
+        state.forget(&name);
     }
     Ok(found?)
 }
 
 /// The report first: a record that cannot be written must not cost it.
-fn write_out(
-    args: &RunArgs,
+pub(super) fn write_out(
+    (quiet, looks): (bool, OutputStyle),
     record: &Sweep,
     json: Option<OutputFile>,
-    around: &mut CommandHost,
 ) -> Result<()> {
-    around.clear();
     let mut failed = Ok(());
-    if !args.quiet && json.as_ref().is_some_and(OutputFile::is_standard) {
-        failed = outputs::report(None, args.looks, |style| iotomy_report::sweep(record, style));
-    } else if !args.quiet {
-        let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stdout()));
+    if !quiet && json.as_ref().is_some_and(OutputFile::is_standard) {
+        failed = outputs::report(None, looks, |style| iotomy_report::sweep(record, style));
+    } else if !quiet {
+        let text = iotomy_report::sweep(record, &looks.on(&std::io::stdout()));
         failed = OutputFile::write(Path::new("-"), Path::new(""), (text + "\n").as_bytes());
     }
     let saved = json.map_or(Ok(()), |to| RecordRef::Sweep(record).save(to));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use iotomy_lab::Share;
 use iotomy_race::Axis;
 
 use crate::screen::OutputStyle;
@@ -46,13 +47,22 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) seed: Option<u64>,
 
+    /// Run one of N shares of the cases, as in 2/5: `iotomy lab merge` joins their records. Run again, it
+    /// resumes, or says that it is complete
+    #[arg(long, value_name = "I/N", requires = "json", conflicts_with = "resume")]
+    pub(super) shard: Option<Share>,
+
+    /// The name of this machine in the record [default: the host's name]
+    #[arg(long, value_name = "NAME", value_parser = machine_name)]
+    pub(super) machine: Option<String>,
+
     /// A directory on the file system to use [default: /var/tmp; with --resume, that of the
     /// interrupted run]
     #[arg(long, value_name = "DIR")]
     pub(super) path: Option<PathBuf>,
 
     /// Write the record to FILE, or the records of several experiments to NAME.json in this
-    /// directory; `-` is standard output
+    /// directory (NAME-I-of-N.json of shards); `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
@@ -65,4 +75,15 @@ pub(super) struct RunArgs {
 
     #[command(flatten)]
     pub(super) looks: OutputStyle,
+}
+
+/// A name that a machine may have: words of records and tables.
+fn machine_name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("expected a name".to_owned()),
+        name if name.chars().any(char::is_control) => {
+            Err("expected a name without control characters".to_owned())
+        }
+        name => Ok(name.to_owned()),
+    }
 }

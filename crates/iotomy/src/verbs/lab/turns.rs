@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use iotomy_host::folder::Folder;
-use iotomy_host::{machine, rfc3339};
+use iotomy_host::{named_machine, rfc3339};
 use iotomy_lab::{
-    EXPERIMENTS, Experiment, FreeRoom, Lock, Plan, RunError, RunHost, Size, Start, State,
+    EXPERIMENTS, Experiment, FreeRoom, Lock, Plan, RunError, RunHost, Share, Size, Start, State,
     experiment, planned,
 };
 use iotomy_record::Sweep;
@@ -24,10 +24,10 @@ use crate::screen::path_text;
 use crate::verbs::outputs;
 
 /// The default directory.
-const FOLDER: &str = "/var/tmp";
+pub(super) const FOLDER: &str = "/var/tmp";
 
 /// Standard output.
-const DASH: &str = "-";
+pub(super) const DASH: &str = "-";
 
 /// The requested experiments.
 ///
@@ -51,6 +51,21 @@ pub(super) fn chosen(
         bail!("there is no interrupted run{of} to resume; start one with iotomy lab run {names}");
     }
     Ok(found)
+}
+
+/// Several experiments have several records.
+///
+/// # Errors
+/// When there is one place for them.
+pub(super) fn check_outputs(
+    ask: &RunRequest<'_>,
+    chosen: &[&'static dyn Experiment],
+) -> Result<()> {
+    let json = ask.args.json.as_ref();
+    if chosen.len() > 1 && json.is_some_and(|path| !ask.here.join(path).is_dir()) {
+        bail!("several experiments write several records; name an existing directory with --json");
+    }
+    Ok(())
 }
 
 /// Keeps others from running these.
@@ -110,12 +125,19 @@ impl RunRequest<'_> {
             folder,
             room: FreeRoom::with(folder),
             json,
+            share: self.args.shard,
         }
     }
 
     /// Begun now.
-    pub(super) fn start(before: Option<Sweep>) -> Start {
-        Start { started: rfc3339(SystemTime::now()), machine: machine(), before }
+    pub(super) fn start(&self, before: Option<Sweep>) -> Start {
+        let machine = named_machine(self.args.machine.as_deref());
+        Start { started: rfc3339(SystemTime::now()), machine, before }
+    }
+
+    /// The directory for a run that has not begun.
+    pub(super) fn folder(&self) -> Result<Folder> {
+        Ok(Folder::open(self.args.path.as_deref().unwrap_or(Path::new(FOLDER)))?)
     }
 
     /// The directory to resume in: that of `--path` if given, which may be refused later, or the
@@ -135,16 +157,20 @@ impl RunRequest<'_> {
     }
 
     /// The file for an experiment's record: in a directory, under the experiment's name.
-    fn file_of(&self, experiment: &str) -> Option<PathBuf> {
+    pub(super) fn file_of(&self, experiment: &str) -> Option<PathBuf> {
         let given = self.args.json.as_ref()?;
+        let name = match self.args.shard {
+            Some(Share { index, of }) => format!("{experiment}-{index}-of-{of}.json"),
+            None => format!("{experiment}.json"),
+        };
         Some(match given != Path::new(DASH) && self.here.join(given).is_dir() {
-            true => given.join(format!("{experiment}.json")),
+            true => given.join(name),
             false => given.clone(),
         })
     }
 
     /// The absolute form that is saved. A name that is not text is not saved.
-    fn kept_as(&self, json: Option<&Path>) -> Option<String> {
+    pub(super) fn kept_as(&self, json: Option<&Path>) -> Option<String> {
         match json?.to_str()? {
             DASH => Some(DASH.to_owned()),
             _ => self.here.join(json?).to_str().map(str::to_owned),
@@ -161,10 +187,6 @@ pub(super) fn turns(
     chosen: &[&'static dyn Experiment],
     around: &mut CommandHost,
 ) -> Result<Vec<Turn>> {
-    let json = ask.args.json.as_ref();
-    if chosen.len() > 1 && json.is_some_and(|path| !ask.here.join(path).is_dir()) {
-        bail!("several experiments write several records; name an existing directory with --json");
-    }
     let state = around.state().filter(|_| ask.args.resume).cloned();
     let mut found = Vec::new();
     for experiment in chosen.iter().copied() {
@@ -207,12 +229,12 @@ fn planned_like(
 ) -> Result<Sweep> {
     let folder = match (&ask.args.path, like) {
         (None, Some(like)) => ask.folder_of(like)?,
-        (path, _) => Folder::open(path.as_deref().unwrap_or(Path::new(FOLDER)))?,
+        _ => ask.folder()?,
     };
     let mut plan = ask.plan(experiment, json, &folder);
     let sizes = [Size::Quick, Size::Default, Size::Full].into_iter();
     if let Some(size) = like.and_then(|like| sizes.clone().find(|of| of.name() == like.run.size)) {
         (plan.size, plan.max_time) = (size, size.max_time());
     }
-    Ok(planned(experiment, &plan, RunRequest::start(None)))
+    Ok(planned(experiment, &plan, ask.start(None)))
 }
