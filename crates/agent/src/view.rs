@@ -50,7 +50,7 @@ impl MetricsView {
         listener: TcpListener,
         desk: Desk,
     ) -> Self {
-        let mut exposition = Exposition::new();
+        let exposition = Exposition::new();
         exposition.exposed().own.is_reloaded = true;
         Self {
             args,
