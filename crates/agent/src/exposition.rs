@@ -167,9 +167,8 @@ impl Exposed {
     ) -> fmt::Result {
         self.totals.iter().try_for_each(|(service, one)| {
             let mut of_service = one.calls.iter();
-            of_service.try_for_each(|(name, call)| {
-                encode([("service", service), ("call", name)], call)
-            })
+            of_service
+                .try_for_each(|(name, call)| encode([("service", service), ("call", name)], call))
         })
     }
 }

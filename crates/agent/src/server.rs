@@ -1,7 +1,7 @@
 //! `GET /metrics`, and nothing else.
 //!
-//! The one invariant: no client holds the server up. A connection has one request and [`WHOLE`] for it; there are at most
-//! [`MOST`], and one more is closed at once. What a client sends beyond the head of its request is not read.
+//! The one invariant: no client holds the server up. A connection has one request and a time for it ([`Patience`]);
+//! there are at most [`MOST`], and one more is closed at once. What a client sends beyond the head of its request is not read.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,11 +28,19 @@ use crate::exposition;
 /// Connections at a time.
 pub const MOST: usize = 64;
 
-/// How long the head of a request may take to come.
-const HEAD: Duration = Duration::from_secs(5);
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For the head of its request.
+    head: Duration,
+    /// For all, with the answer.
+    whole: Duration,
+}
 
-/// How long a connection may take, its answer included.
-const WHOLE: Duration = Duration::from_secs(30);
+impl Patience {
+    pub(crate) const USUAL: Self =
+        Self { head: Duration::from_secs(5), whole: Duration::from_secs(30) };
+}
 
 /// The longest head of a request, in bytes: the least that the HTTP crate takes.
 const LONGEST: usize = 8 << 10;
@@ -47,18 +55,22 @@ pub const PATH: &str = "/metrics";
 ///
 /// # Errors
 /// The kernel's error.
-pub(crate) fn serve(listener: TcpListener, desk: Arc<Desk>) -> io::Result<JoinHandle<()>> {
+pub(crate) fn serve(
+    listener: TcpListener,
+    desk: Arc<Desk>,
+    patience: Patience,
+) -> io::Result<JoinHandle<()>> {
     let runtime: Runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
         let _inside = runtime.enter();
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)?
     };
-    let serve = move || runtime.block_on(accept(listener, desk));
+    let serve = move || runtime.block_on(accept(listener, desk, patience));
     std::thread::Builder::new().name(String::from("server")).spawn(serve)
 }
 
-async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
+async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>, patience: Patience) {
     let places = Arc::new(Semaphore::new(MOST));
     loop {
         let stream = match listener.accept().await {
@@ -74,7 +86,7 @@ async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
         };
         let desk = desk.clone();
         tokio::spawn(async move {
-            connection(stream, &desk).await;
+            connection(stream, &desk, patience).await;
             drop(place);
         });
     }
@@ -92,7 +104,7 @@ fn refuse(stream: TcpStream, desk: &Desk) {
     }
 }
 
-async fn connection(stream: TcpStream, desk: &Arc<Desk>) {
+async fn connection(stream: TcpStream, desk: &Arc<Desk>, patience: Patience) {
     let service = service_fn(|request: Request<Incoming>| {
         let desk = desk.clone();
         async move { Ok::<_, Infallible>(answer(&request, &desk).await) }
@@ -103,9 +115,9 @@ async fn connection(stream: TcpStream, desk: &Arc<Desk>) {
         .half_close(true)
         .max_buf_size(LONGEST)
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(patience.head)
         .serve_connection(TokioIo::new(stream), service);
-    if !matches!(tokio::time::timeout(WHOLE, serving).await, Ok(Ok(()))) {
+    if !matches!(tokio::time::timeout(patience.whole, serving).await, Ok(Ok(()))) {
         Desk::count(&desk.cut);
     }
 }
@@ -142,4 +154,45 @@ fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
 /// What a counter of the server has.
 pub(crate) fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use iotomy_test_requirements::wait::until;
+
+    use super::*;
+
+    /// The answer is larger than what the kernel keeps of it: the first client has asked, and does not read.
+    #[test]
+    fn a_client_that_does_not_read_holds_nobody_up_and_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let desk = Arc::new(Desk::new().unwrap());
+        let patience = Patience { whole: Duration::from_secs(10), ..Patience::USUAL };
+        serve(listener, desk.clone(), patience).unwrap();
+        let answers = desk.clone();
+        std::thread::spawn(move || {
+            let text = Bytes::from(vec![b'x'; 64 << 20]);
+            loop {
+                for one in answers.take() {
+                    let _ = one.send(Ok(text.clone()));
+                }
+                std::thread::yield_now();
+            }
+        });
+        let ask = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+            stream
+        };
+        let stalled = ask();
+        let mut answer = Vec::new();
+        ask().read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.0 200") && answer.len() > 64 << 20);
+        until("it is cut off", || read(&desk.cut) == 1);
+        drop(stalled);
+    }
 }

@@ -159,9 +159,8 @@ fn given(text: &str) -> Result<Given, Mistake> {
     let line = |span: Range<usize>| {
         text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1)
     };
-    let table = DeTable::parse(text).map_err(|error| {
-        (error.span().map_or(1, line), error.message().replace('\n', ", "))
-    })?;
+    let table = DeTable::parse(text)
+        .map_err(|error| (error.span().map_or(1, line), error.message().replace('\n', ", ")))?;
     let mut given = Given::default();
     for (key, value) in table.get_ref() {
         let name = key.get_ref().as_ref();

@@ -70,7 +70,7 @@ impl Totals {
             ((one.pid, one.exec.as_str()), by.service(program, &one.title))
         });
         let names: HashMap<(u32, &str), String> = named.collect();
-        for call in &counts.calls {
+        for call in counts.calls.iter().filter(|call| has_returned(call)) {
             let service = self.service(&names, (call.pid, &call.exec), most_services);
             let name = call_label(&call.syscall);
             match service.calls.get_mut(name) {
@@ -139,6 +139,13 @@ fn by_bound(times: &Times) -> [u64; BOUNDS_NS.len() + 1] {
         low_ns = high_ns.saturating_add(1);
     }
     counts
+}
+
+/// Whether a row has more than a call in progress.
+fn has_returned(call: &Call) -> bool {
+    call.calls > 0
+        || !call.wall_times.is_empty()
+        || call.error_kinds.values().any(|count| *count > 0)
 }
 
 /// The label of a call. A program may ask for any number: those without a name are one call.

@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::desk::{Answer, Desk};
 use crate::exposition::Exposition;
 use crate::messages::{say, say_error};
-use crate::server::{self, serve};
+use crate::server::{self, Patience, serve};
 use crate::settings::{Args, Settings};
 use crate::target::{description, target};
 
@@ -138,7 +138,7 @@ impl MetricsView {
 
     fn begin_to_serve(&mut self, listener: TcpListener) -> std::io::Result<SocketAddr> {
         let address = listener.local_addr()?;
-        serve(listener, self.desk.clone())?;
+        serve(listener, self.desk.clone(), Patience::USUAL)?;
         Ok(address)
     }
 }

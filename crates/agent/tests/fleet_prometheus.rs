@@ -66,7 +66,8 @@ impl Prometheus {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "prometheus"]);
         command.arg(format!("--config.file={}", config.to_str().unwrap()));
-        command.arg(format!("--storage.tsdb.path={}", folder.path().join("data").to_str().unwrap()));
+        command
+            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").to_str().unwrap()));
         command.arg(format!("--web.listen-address={address}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -110,7 +111,9 @@ impl Prometheus {
     /// Its rows by a label, added up.
     fn by(&self, label: &str, query: &str) -> BTreeMap<String, u64> {
         let rows = self.rows(&format!("sum by ({label}) ({query})"));
-        rows.into_iter().map(|(mut labels, value)| (labels.remove(label).unwrap(), value as u64)).collect()
+        rows.into_iter()
+            .map(|(mut labels, value)| (labels.remove(label).unwrap(), value as u64))
+            .collect()
     }
 }
 

@@ -47,7 +47,8 @@ fn asked(text: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("iotomy_") {
-        let (name, behind) = rest[at..].split_at(rest[at..].find(|c| !is_name(c)).unwrap_or(rest[at..].len()));
+        let (name, behind) =
+            rest[at..].split_at(rest[at..].find(|c| !is_name(c)).unwrap_or(rest[at..].len()));
         let selector = behind.strip_prefix('{').and_then(|inner| inner.split_once('}'));
         let labels = selector.map_or("", |(labels, _)| labels).split(',');
         let labels = labels.filter_map(|one| one.split(['=', '!']).next());

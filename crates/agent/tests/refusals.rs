@@ -29,7 +29,10 @@ fn an_address_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let said = refused(&["--listen", &address]);
-    assert!(said.contains(&format!("cannot listen on {address}: Address already in use")), "{said}");
+    assert!(
+        said.contains(&format!("cannot listen on {address}: Address already in use")),
+        "{said}"
+    );
 }
 
 #[test]
@@ -48,7 +51,8 @@ fn a_file_that_is_wrong_is_named_with_the_line() {
     let path = file.to_str().unwrap();
     fs::write(&file, "by = \"image\"\n\nbudget = 1\n").unwrap();
     let said = refused(&["--config", path]);
-    let expected = format!("iotomy: invalid configuration {path}: line 3: there is no option \"budget\"\n");
+    let expected =
+        format!("iotomy: invalid configuration {path}: line 3: there is no option \"budget\"\n");
     assert_eq!(said, expected);
     fs::remove_file(&file).unwrap();
     assert!(refused(&["--config", path]).contains("No such file or directory"));

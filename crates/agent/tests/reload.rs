@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use iotomy_test_requirements::wait::until;
-use iotomy_test_requirements::{Need, skip};
 use nix::sys::signal::Signal;
 
+use crate::support::cgroup::Cgroup;
 use crate::support::{Agent, Program};
 
 /// The file of an agent.
@@ -32,49 +31,6 @@ impl Config {
     }
 }
 
-/// A control group of its own, removed with it.
-struct Cgroup {
-    directory: PathBuf,
-    path: String,
-}
-
-impl Cgroup {
-    /// In the hierarchy of version 2.
-    fn new(name: &str) -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let mount = lines.find(|line| line[2] == "cgroup2").map(|line| PathBuf::from(line[1]));
-        let path = format!("/iotomy-agent-{}-{name}", std::process::id());
-        let made = mount.map(|mount| mount.join(&path[1..]));
-        match made.filter(|directory| fs::create_dir(directory).is_ok()) {
-            Some(directory) => Some(Self { directory, path }),
-            None => {
-                skip(Need::Machine, "no control group of version 2 can be made");
-                None
-            }
-        }
-    }
-
-    /// Runs a program in it: a shell goes there, and becomes it.
-    fn dd(&self, dd: &Program, count: u64) {
-        let script = format!(
-            "echo $$ >{}/cgroup.procs && exec \"$0\" if=/dev/zero of=/dev/null bs=1 status=none count={count}",
-            self.directory.to_str().unwrap()
-        );
-        let mut shell = std::process::Command::new("sh");
-        assert!(shell.arg("-c").arg(script).arg(&dd.path).status().unwrap().success());
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // A process that has ended leaves it a moment later.
-        until("the control group is removed", || {
-            fs::remove_dir(&self.directory).is_ok() || !self.directory.exists()
-        });
-    }
-}
-
 #[test]
 fn a_file_that_is_wrong_changes_nothing_and_is_told() {
     let config = Config::new("max-services = 50\n");
@@ -83,10 +39,16 @@ fn a_file_that_is_wrong_changes_nothing_and_is_told() {
     assert_eq!(agent.scrape().get(reloaded), 1.0);
     let path = config.path.to_str().unwrap();
     for (text, said) in [
-        ("\nmax-service = 1\n", format!("invalid configuration {path}: line 2: there is no option")),
+        (
+            "\nmax-service = 1\n",
+            format!("invalid configuration {path}: line 2: there is no option"),
+        ),
         ("listen = '0.0.0.0:1'", String::from("0.0.0.0 is not a loopback address")),
         ("by = 'title'", String::from("by: to change image to title takes a restart")),
-        ("cgroup = '/no-such-*'", String::from("cannot find control groups by the pattern /no-such-*")),
+        (
+            "cgroup = '/no-such-*'",
+            String::from("cannot find control groups by the pattern /no-such-*"),
+        ),
         ("cgroup", String::from("line 1: ")),
     ] {
         config.write(text);

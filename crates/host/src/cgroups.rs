@@ -353,14 +353,16 @@ mod tests {
         let (_root, cgroups) = made(&["v2/a/x1/inner", "v2/a/x2", "v2/b", "v1/a/x3", "v1/only/x4"]);
         let paths = |end: &'static str| {
             let is_match = move |path: &[u8]| String::from_utf8_lossy(path).contains(end);
-            cgroups.matching(end, &is_match).map(|all| {
-                all.into_iter().map(|one| (one.path, one.hierarchy)).collect::<Vec<_>>()
-            })
+            cgroups
+                .matching(end, &is_match)
+                .map(|all| all.into_iter().map(|one| (one.path, one.hierarchy)).collect::<Vec<_>>())
         };
         assert_eq!(paths("/x").unwrap(), [("/a/x1".into(), 0), ("/a/x2".into(), 0)]);
         assert_eq!(paths("/only").unwrap(), [("/only".into(), 7)]);
         let error = paths("/nowhere*").unwrap_err().to_string();
-        assert!(error.starts_with("cannot find control groups by the pattern /nowhere*: none below "));
+        assert!(
+            error.starts_with("cannot find control groups by the pattern /nowhere*: none below ")
+        );
     }
 
     #[test]

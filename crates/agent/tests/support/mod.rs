@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 pub(crate) mod attached;
+pub(crate) mod cgroup;
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_iotomy-agent");
 
@@ -115,6 +116,18 @@ impl Agent {
         until_some(what, || answer(&self.scrape()))
     }
 
+    /// Scrapes until this is there, and is the same in five scrapes: a look that comes while a thread ends may miss it
+    /// once.
+    pub(crate) fn settled<T: PartialEq>(&self, answer: impl Fn(&Samples) -> Option<T>) -> T {
+        let mut last = (None, 0);
+        until_some("the counts stay", || {
+            let now = answer(&self.scrape());
+            let same = if now.is_some() && now == last.0 { last.1 + 1 } else { 0 };
+            last = (now, same);
+            if same < 5 { None } else { last.0.take() }
+        })
+    }
+
     /// How many descriptors it has open.
     pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
@@ -138,7 +151,7 @@ pub(crate) fn answer(mut stream: TcpStream, request: &[u8]) -> String {
 }
 
 /// The samples of a scrape, by name and labels as they are written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Samples {
     pub(crate) text: String,
     values: BTreeMap<String, f64>,
@@ -164,6 +177,14 @@ impl Samples {
     /// Its calls of a service.
     pub(crate) fn calls(&self, service: &str, call: &str) -> u64 {
         self.get(&format!("iotomy_calls_total{{service=\"{service}\",call=\"{call}\"}}")) as u64
+    }
+
+    /// Those of a service alone.
+    pub(crate) fn of(&self, service: &str) -> Self {
+        let label = format!("service=\"{service}\"");
+        let is_its = |(name, _): &(&String, &f64)| name.contains(&label);
+        let values = self.values.iter().filter(is_its).map(|(name, value)| (name.clone(), *value));
+        Self { text: String::new(), values: values.collect() }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, f64)> {

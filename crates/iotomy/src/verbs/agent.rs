@@ -22,10 +22,7 @@ const ENDED: Fact = ("0", "SIGTERM or SIGINT ended it.");
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
         ("iotomy agent", "Serve the metrics of the machine at http://127.0.0.1:9979/metrics:"),
-        (
-            "iotomy agent --cgroup '/system.slice/*'",
-            "Watch the services of systemd alone:",
-        ),
+        ("iotomy agent --cgroup '/system.slice/*'", "Watch the services of systemd alone:"),
         (
             "iotomy agent --by title --max-services 50",
             "Tell processes apart by their titles, and give 50 of them labels of their own:",
