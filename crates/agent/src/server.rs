@@ -175,7 +175,7 @@ mod tests {
         serve(listener, desk.clone(), patience).unwrap();
         let answers = desk.clone();
         std::thread::spawn(move || {
-            let text = Bytes::from(vec![b'x'; 64 << 20]);
+            let text = Bytes::from(vec![b'x'; 24 << 20]);
             loop {
                 for one in answers.take() {
                     let _ = one.send(Ok(text.clone()));
@@ -191,7 +191,7 @@ mod tests {
         let stalled = ask();
         let mut answer = Vec::new();
         ask().read_to_end(&mut answer).unwrap();
-        assert!(answer.starts_with(b"HTTP/1.0 200") && answer.len() > 64 << 20);
+        assert!(answer.starts_with(b"HTTP/1.0 200") && answer.len() > 24 << 20);
         until("it is cut off", || read(&desk.cut) == 1);
         drop(stalled);
     }

@@ -116,11 +116,11 @@ fn the_time_of_threads_is_what_their_states_add_up_to() {
 fn hostile_names_are_labels_like_others() {
     let Some(agent) = Agent::start(&[]) else { return };
     let long = [b'y'; 200];
-    let names: [&[u8]; 3] = [b"a\"}1\n#EOF\nx", b"\xff\xfe\\\x1b[31m", &long];
+    let names: [&[u8]; 3] = [b"a\"}1{#EOF\\n", b"\xff\xfe\\\x1b[31m", &long];
     let programs = names.map(|name| Program::copy_of("true", name));
     programs.iter().for_each(|one| assert!(one.run(&[]).success()));
     // Of a long name, the beginning.
-    let labels = [r#"a\"}1\\n#EOF\\nx"}"#, r#"\\xff\\xfe\\\\x1b[31m"}"#, &"y".repeat(100)];
+    let labels = [r#"a\"}1{#EOF\\n"}"#, r#"\\xff\\xfe\\\\x1b[31m"}"#, &"y".repeat(100)];
     let series = labels.map(|label| format!("iotomy_thread_seconds_total{{service=\"{label}"));
     let last = agent.until("they are counted", |samples| {
         let is_there = |one: &String| samples.text.lines().any(|line| line.starts_with(one));

@@ -107,17 +107,3 @@ fn the_rules_and_the_guide_ask_for_metrics_that_there_are() {
     let queries = guide.split("```promql\n").nth(1).unwrap().split("```").next().unwrap();
     assert!(check("docs/agent.md", queries) >= 5);
 }
-
-#[test]
-fn the_unit_runs_what_is_installed_with_options_that_there_are() {
-    let unit = file("scripts/systemd/iotomy-agent.service");
-    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    let mut words = start.split(' ');
-    assert_eq!(words.next(), Some("/usr/local/bin/iotomy-agent"));
-    let args = <iotomy_agent::Args as clap::Parser>::try_parse_from(
-        ["iotomy-agent"].into_iter().chain(words),
-    );
-    assert!(args.is_ok(), "{args:?}");
-    let of = |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-    assert_eq!(of("AmbientCapabilities="), of("CapabilityBoundingSet="));
-}

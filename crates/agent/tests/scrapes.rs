@@ -126,7 +126,7 @@ fn clients_that_do_not_finish_their_request_hold_nobody_up_and_are_cut_off() {
 
 #[test]
 fn ten_thousand_scrapes_never_go_back_and_leave_nothing() {
-    const CLIENTS: u64 = 16;
+    const CLIENTS: u64 = 48;
     const SCRAPES: u64 = 10_000;
     let Some((agent, cgroup)) = small() else { return };
     let dd = Program::unique("dd");
@@ -153,6 +153,11 @@ fn ten_thousand_scrapes_never_go_back_and_leave_nothing() {
                     }
                     if number.is_multiple_of(100) {
                         cgroup.dd(&dd, 100);
+                    }
+                    // To read them all takes longer than to make them.
+                    if !number.is_multiple_of(8) {
+                        assert!(agent.ask(GET).ends_with("# EOF\n"));
+                        continue;
                     }
                     let now = agent.scrape();
                     now.assert_not_before(&before);

@@ -10,3 +10,4 @@ mod refusals;
 mod reload;
 mod scrapes;
 mod support;
+mod unit;

@@ -28,8 +28,13 @@ pub(crate) struct Agent {
 
 /// The command, which ends with the thread that starts it.
 pub(crate) fn command(words: &[&str]) -> Command {
+    command_by(&["--", AGENT], words)
+}
+
+/// The same by more words of `setpriv`.
+fn command_by(setpriv: &[&str], words: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--", AGENT]).args(words);
+    command.args(["--pdeathsig", "KILL"]).args(setpriv).args(words);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -37,7 +42,13 @@ pub(crate) fn command(words: &[&str]) -> Command {
 impl Agent {
     /// Starts one on any free port, and waits until it serves; `None` where it cannot watch here, which is a skip.
     pub(crate) fn start(words: &[&str]) -> Option<Self> {
-        let mut child = command(&[&["--listen", "127.0.0.1:0"], words].concat()).spawn().unwrap();
+        Self::start_by(&["--", AGENT], words)
+    }
+
+    /// The same by more words of `setpriv`, which end with the program.
+    pub(crate) fn start_by(setpriv: &[&str], words: &[&str]) -> Option<Self> {
+        let words = [&["--listen", "127.0.0.1:0"], words].concat();
+        let mut child = command_by(setpriv, &words).spawn().unwrap();
         let said = Arc::<Mutex<String>>::default();
         let (stderr, lines) = (child.stderr.take().unwrap(), said.clone());
         std::thread::spawn(move || {
