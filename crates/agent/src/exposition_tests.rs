@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use iotomy_record::{Call, ImageCounts, Intervals, LedgerRow, Snapshot};
 
 use super::*;
+use crate::metric::Metric;
 use crate::service::By;
 
 fn exposition(exec: &str, syscall: &str) -> String {
@@ -66,7 +67,7 @@ fn every_sample_is_of_a_declared_metric_and_has_its_labels() {
     let mut left: BTreeSet<&str> = METRICS.iter().map(|one| one.name).collect();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap();
-        let is_of = |one: &&&Metric| one.sample_names().iter().any(|sample| sample == name);
+        let is_of = |one: &&Metric| one.sample_names().iter().any(|sample| sample == name);
         let metric = METRICS.iter().find(is_of).unwrap_or_else(|| panic!("{line}"));
         left.remove(metric.name);
         let (_, labels) = line.split_once('{').unwrap_or(("", "}"));

@@ -8,9 +8,12 @@
 //! connections have bounds, and what does not fit is counted.
 
 mod desk;
+mod exposed;
 mod exposition;
 mod messages;
+mod metric;
 mod metrics;
+mod samples;
 mod server;
 mod service;
 mod settings;
@@ -28,7 +31,8 @@ use iotomy_observe::{observer, take_interrupt};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 
 pub use self::exposition::CONTENT_TYPE;
-pub use self::metrics::{In, Kind, METRICS, Metric};
+pub use self::metric::{In, Kind, Metric};
+pub use self::metrics::METRICS;
 pub use self::server::{MOST as MOST_CONNECTIONS, PATH};
 pub use self::service::{By, MOST_OTHERS, OTHER};
 pub use self::settings::{Args, LISTEN, MAX_SERVICES, Settings};
