@@ -86,7 +86,9 @@ fn a_higher_bound_on_services_holds_for_those_that_come() {
 
 #[test]
 fn only_the_processes_of_the_control_groups_are_counted_and_those_of_another_after_a_reload() {
-    let (Some(first), Some(second)) = (Cgroup::new("first"), Cgroup::new("second")) else { return };
+    let (Some(first), Some(second)) = (Cgroup::new("reload"), Cgroup::new("reload")) else {
+        return;
+    };
     let config = Config::new(&format!("cgroup = '{}'\n", first.path));
     let Some(agent) = config.agent() else { return };
     let (inside, outside) = (Program::unique("dd"), Program::copy_of("dd", b"dd-outside"));
@@ -102,7 +104,7 @@ fn only_the_processes_of_the_control_groups_are_counted_and_those_of_another_aft
         (samples.calls(&inside.name, "write") == 300).then(|| samples.clone())
     });
     // Both, by a pattern: another watch, whose counts are added to those of the first.
-    let pattern = format!("{}*", first.path.strip_suffix("first").unwrap());
+    let pattern = format!("{}-*", first.path.rsplit_once('-').unwrap().0);
     config.write(&format!("cgroup = ['{pattern}']\n"));
     agent.send(Signal::SIGHUP);
     agent.until_said("watching 2 control groups");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use iotomy_test_requirements::wait::until;
 use iotomy_test_requirements::{Need, skip};
@@ -18,7 +19,9 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// In the hierarchy of version 2, or in one of version 1; `None` where none can be made, which is a skip.
     pub(crate) fn new(name: &str) -> Option<Self> {
-        let path = format!("/iotomy-agent-{}-{name}", std::process::id());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = format!("/iotomy-agent-{}-{name}-{number}", std::process::id());
         let made = hierarchies().into_iter().map(|mount| mount.join(&path[1..]));
         let made = made.into_iter().find(|directory| fs::create_dir(directory).is_ok());
         if made.is_none() {
