@@ -236,6 +236,9 @@ mod tests {
 
     /// Arguments that are a number, a time, a size or a text of the user's own.
     const FREE: &[&str] = &[
+        "agent cgroup",
+        "agent listen",
+        "agent max_services",
         "anatomy duration",
         "anatomy rate",
         "anatomy story",
@@ -251,6 +254,7 @@ mod tests {
         "d duration",
         "d program",
         "diff top",
+        "export machine",
         "history list last",
         "history show top",
         "history trend last",
