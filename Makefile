@@ -11,7 +11,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/ports-c/tests/clients/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: docs demo test lint setup build build-ports build-export articles bench bench-summary test-kernel test-services test-fleet test-ports test-ports-threads install clean
+.PHONY: docs demo test lint setup build build-ports build-export build-agent articles bench bench-summary test-kernel test-services test-fleet test-ports test-ports-threads install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -50,6 +50,11 @@ build-export:
 	@scripts/setup build
 	$(CARGO) rustc --release --locked --package iotomy-export --bin iotomy-export -- -C lto=fat -C strip=symbols
 
+# The program that `iotomy agent` becomes: beside the command, which needs no HTTP server.
+build-agent:
+	@scripts/setup build
+	$(CARGO) rustc --release --locked --package iotomy-agent --bin iotomy-agent -- -C lto=fat -C strip=symbols
+
 # Every bench, one after another, almost two hours in all; then the page of the run and the figures of
 # docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
 bench: bench-all
@@ -71,6 +76,7 @@ bench-summary:
 docs:
 	UPDATE=1 $(CARGO) test --locked --package iotomy-record --lib -- guide
 	UPDATE=1 $(CARGO) test --locked --package iotomy-export --test suite -- guide
+	UPDATE=1 $(CARGO) test --locked --package iotomy-agent --test suite -- guide
 	UPDATE=1 $(CARGO) test --locked --package iotomy-findings --lib -- catalogue
 	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test suite -- docs::
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- guide
@@ -112,9 +118,10 @@ test-ports-threads:
 	@scripts/setup build
 	@CARGO=$(CARGO) scripts/test-ports-threads $(ARGS)
 
-install: build build-ports build-export
+install: build build-ports build-export build-agent
 	install -Dm755 $(IOTOMY) $(DESTDIR)$(PREFIX)/bin/iotomy
 	install -Dm755 $(TARGET)/release/iotomy-export $(DESTDIR)$(PREFIX)/bin/iotomy-export
+	install -Dm755 $(TARGET)/release/iotomy-agent $(DESTDIR)$(PREFIX)/bin/iotomy-agent
 	$(IOTOMY) generate man $(DESTDIR)$(PREFIX)/share/man/man1
 	$(IOTOMY) generate completions $(DESTDIR)$(PREFIX)/share/iotomy/completions
 	cd $(DESTDIR)$(PREFIX)/share/iotomy/completions && \

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use iotomy_record::lossless;
+use iotomy_record::{bytes_of, lossless};
 
 use self::mounts::{Mount, mounts};
 pub use self::quota::{CpuQuota, Throttling};
@@ -149,6 +149,47 @@ impl Cgroups {
         }
     }
 
+    /// The control groups whose path in their hierarchy is matched, and that are in no other of them: of the first
+    /// hierarchy that has any. `pattern` is what an error calls it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn matching(
+        &self,
+        pattern: &str,
+        is_match: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Cgroup>, CgroupError> {
+        let what = || format!("control groups by the pattern {pattern}");
+        self.need_mounts(&what)?;
+        let mut found: Vec<Cgroup> = Vec::new();
+        for mount in &self.mounts {
+            let is_wanted = |directory: &Path| is_match(&bytes_of(&mount.path_of(directory)));
+            for (_, directory) in search(std::slice::from_ref(mount), &is_wanted) {
+                // In the order of their paths: one that is above another comes before it.
+                if found.iter().any(|above| directory.starts_with(&above.directory)) {
+                    continue;
+                }
+                match mount.cgroup(&directory, &what) {
+                    // It was removed a moment ago.
+                    Err(CgroupError::Refused { source, .. })
+                        if source.kind() == io::ErrorKind::NotFound => {}
+                    one => found.push(one?),
+                }
+            }
+            if !found.is_empty() {
+                break;
+            }
+        }
+        if found.is_empty() {
+            return Err(CgroupError::Unknown {
+                what: what(),
+                reason: format!("none below {} has such a path", listed(&self.directories())),
+                remedy: "list them with `systemd-cgls` or `find /sys/fs/cgroup -type d`",
+            });
+        }
+        Ok(found)
+    }
+
     /// The control group of a systemd unit; without a suffix, of a service.
     ///
     /// # Errors
@@ -206,14 +247,19 @@ impl Mount {
                 remedy: "name the directory it is in",
             });
         }
-        let inner = directory.strip_prefix(&self.directory).unwrap_or(Path::new(""));
-        let path = Path::new(&self.root).join(shown(inner));
         Ok(Cgroup {
             directory: directory.to_owned(),
-            path: path.to_string_lossy().into_owned(),
+            path: self.path_of(directory),
             hierarchy: self.hierarchy,
             id: facts.ino(),
         })
+    }
+
+    /// The path of this directory in the hierarchy.
+    fn path_of(&self, directory: &Path) -> String {
+        let inner = directory.strip_prefix(&self.directory).unwrap_or(Path::new(""));
+        let path = Path::new(&self.root).join(shown(inner));
+        path.to_string_lossy().into_owned()
     }
 }
 
@@ -300,6 +346,23 @@ mod tests {
         assert!(error("").contains(": that is not in a cgroup file system; list them"));
         let file = error("v2/system.slice/cgroup.procs");
         assert!(file.contains("; name the directory it is in"), "{file}");
+    }
+
+    #[test]
+    fn a_pattern_means_the_topmost_groups_of_the_first_hierarchy_that_has_any() {
+        let (_root, cgroups) = made(&["v2/a/x1/inner", "v2/a/x2", "v2/b", "v1/a/x3", "v1/only/x4"]);
+        let paths = |end: &'static str| {
+            let is_match = move |path: &[u8]| String::from_utf8_lossy(path).contains(end);
+            cgroups
+                .matching(end, &is_match)
+                .map(|all| all.into_iter().map(|one| (one.path, one.hierarchy)).collect::<Vec<_>>())
+        };
+        assert_eq!(paths("/x").unwrap(), [("/a/x1".into(), 0), ("/a/x2".into(), 0)]);
+        assert_eq!(paths("/only").unwrap(), [("/only".into(), 7)]);
+        let error = paths("/nowhere*").unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot find control groups by the pattern /nowhere*: none below ")
+        );
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub(crate) enum Verb {
     Lab(verbs::lab::LabArgs),
     History(verbs::history::HistoryArgs),
     Export(verbs::export::ExportArgs),
+    Agent(verbs::agent::AgentArgs),
     Doctor(verbs::doctor::DoctorArgs),
     D(verbs::d::DArgs),
     Ports(verbs::ports::PortsArgs),

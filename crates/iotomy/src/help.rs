@@ -23,7 +23,7 @@ use crate::verbs;
 /// The declaration of a verb, or of a subcommand, as in `history list`; that of iotomy itself where
 /// the name is empty.
 fn manual(name: &str) -> Option<&'static Manual> {
-    let own: [(&str, &Manual); 16] = [
+    let own: [(&str, &Manual); 17] = [
         ("", &cli::MANUAL),
         ("trace", &verbs::trace::MANUAL),
         ("anatomy", &verbs::anatomy::MANUAL),
@@ -36,6 +36,7 @@ fn manual(name: &str) -> Option<&'static Manual> {
         ("lab", &verbs::lab::MANUAL),
         ("history", &verbs::history::MANUAL),
         ("export", &verbs::export::MANUAL),
+        ("agent", &verbs::agent::MANUAL),
         ("doctor", &verbs::doctor::MANUAL),
         ("d", &verbs::d::MANUAL),
         ("ports", &verbs::ports::MANUAL),

@@ -66,6 +66,7 @@ fn run() -> ExitCode {
         Verb::Lab(args) => verbs::lab::run(&args),
         Verb::History(args) => verbs::history::run(&args),
         Verb::Export(args) => verbs::export::run(&args),
+        Verb::Agent(args) => verbs::agent::run(args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::D(args) => verbs::d::run(&args),
         Verb::Ports(args) => verbs::ports::run(&args),

@@ -1,5 +1,6 @@
 //! A verb a file: its options, and the glue between the crates that do its work.
 
+pub(crate) mod agent;
 pub(crate) mod anatomy;
 pub(crate) mod complete;
 pub(crate) mod copy;
@@ -14,6 +15,7 @@ pub(crate) mod lab;
 pub(crate) mod limits;
 mod outputs;
 pub(crate) mod ports;
+mod program;
 pub(crate) mod race;
 pub(crate) mod report;
 mod saving;

@@ -17,7 +17,7 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = stdout_of(&["--help"]);
     let verbs = [
         "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "report", "doctor",
-        "diff", "d", "ports", "generate", "export",
+        "diff", "d", "ports", "generate", "export", "agent",
     ];
     for verb in verbs {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");

@@ -82,9 +82,9 @@ impl Intervals {
         counts
     }
 
-    /// The same where [`Intervals::finish`] will not ask what was given out: what is known of images
-    /// goes with them.
-    pub(crate) fn since_last(&mut self, now: &Snapshot) -> IntervalCounts {
+    /// The same where [`Intervals::finish`] will not ask what was given out: what is known of images goes with them, and
+    /// so the memory of a watch that goes on for ever stays bounded.
+    pub fn since_last(&mut self, now: &Snapshot) -> IntervalCounts {
         let mut counts = self.begin(now.elapsed_ns);
         counts.lost = now.lost.saturating_sub(self.lost);
         self.lost = self.lost.max(now.lost);

@@ -236,6 +236,9 @@ mod tests {
 
     /// Arguments that are a number, a time, a size or a text of the user's own.
     const FREE: &[&str] = &[
+        "agent cgroup",
+        "agent listen",
+        "agent max_services",
         "anatomy duration",
         "anatomy rate",
         "anatomy story",

@@ -1,26 +1,20 @@
 //! `iotomy export`: records as Parquet data sets.
 //!
 //! The crates of Arrow are as large as the rest of the command, so `iotomy-export` has them (`crates/export`). It takes
-//! this process's place, and so its status, signals and files are its own. This verb owns the options, and the search for
-//! that program.
+//! this process's place, and so its status, signals and files are its own. This verb owns the options.
 
-use std::env;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
-use iotomy_sys::launch::{Command, become_command};
 
+use super::program;
 use crate::manual::{Fact, Manual};
-use crate::screen::path_text;
 
 /// The name of the program.
 const PROGRAM: &str = "iotomy-export";
-
-/// Where `make install` and distributions put it.
-const USUAL: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
 
 const ALL: Fact = ("0", "All records were exported.");
 
@@ -76,35 +70,11 @@ pub(crate) struct ExportArgs {
 
 /// Becomes the program that exports.
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
-    let Some(program) = candidates().into_iter().find(|path| path.is_file()) else {
-        let folders: Vec<String> =
-            candidates().iter().filter_map(|path| path.parent()).map(path_text).collect();
-        bail!(
-            "cannot find {PROGRAM} in {}; install it with `make install`, or build it with `make build-export`",
-            folders.join(", ")
-        );
-    };
-    let mut argv: Vec<OsString> =
-        vec![PROGRAM.into(), "--parquet".into(), args.parquet.clone().into()];
+    let mut words: Vec<OsString> = vec!["--parquet".into(), args.parquet.clone().into()];
     if let Some(machine) = &args.machine {
-        argv.extend(["--machine".into(), machine.into()]);
+        words.extend(["--machine".into(), machine.into()]);
     }
-    argv.push("--".into());
-    argv.extend(args.records.iter().cloned());
-    let name = path_text(&program);
-    let command = Command { program, argv, ..Command::default() };
-    Err(become_command(&command)).with_context(|| format!("cannot run {name}"))
-}
-
-/// Where it may be: beside this program first.
-fn candidates() -> Vec<PathBuf> {
-    let own = env::current_exe().ok();
-    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let mut folders: Vec<PathBuf> = beside.into_iter().collect();
-    for usual in USUAL.map(PathBuf::from) {
-        if !folders.contains(&usual) {
-            folders.push(usual);
-        }
-    }
-    folders.into_iter().map(|folder| folder.join(PROGRAM)).collect()
+    words.push("--".into());
+    words.extend(args.records.iter().cloned());
+    program::become_program(PROGRAM, "build-export", words)
 }

@@ -1,0 +1,237 @@
+//! The viewer of the agent's watches: it answers scrapes, and follows SIGHUP.
+//!
+//! It outlives a watch: what one has counted is added to the sums, and the next one begins at nothing. Between two watches,
+//! scrapes wait.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use hyper::body::Bytes;
+use iotomy_observe::{TakeSnapshot, Target, Viewer, ViewerRequest, WatchStart};
+use iotomy_record::Intervals;
+use nix::sys::signal::Signal;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::desk::{Answer, Desk};
+use crate::exposition::Exposition;
+use crate::messages::{say, say_error};
+use crate::server::{self, Patience, serve};
+use crate::settings::{Args, Settings};
+use crate::target::{description, target};
+
+/// A look is taken so often where nobody scrapes: what has ended is forgotten by the watch then.
+const OFTEN: Duration = Duration::from_secs(10);
+
+/// Answers scrapes from the watch that goes on.
+pub(crate) struct MetricsView {
+    args: Args,
+    settings: Settings,
+    desk: Arc<Desk>,
+    /// Until the server has it.
+    listener: Option<TcpListener>,
+    exposition: Exposition,
+    intervals: Intervals,
+    next: Option<Instant>,
+    /// A SIGHUP came.
+    is_asked: bool,
+    /// The target of the next watch, where the settings have another one.
+    pub(crate) next_target: Option<Target>,
+    target: Target,
+    failed: Option<String>,
+}
+
+impl MetricsView {
+    pub(crate) fn new(
+        args: Args,
+        settings: Settings,
+        target: Target,
+        listener: TcpListener,
+        desk: Desk,
+    ) -> Self {
+        let exposition = Exposition::new();
+        exposition.exposed().own.is_reloaded = true;
+        Self {
+            args,
+            settings,
+            desk: Arc::new(desk),
+            listener: Some(listener),
+            exposition,
+            intervals: Intervals::default(),
+            next: None,
+            is_asked: false,
+            next_target: None,
+            target,
+            failed: None,
+        }
+    }
+
+    /// The target of the watch.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Goes on with another target.
+    pub(crate) fn turn_to(&mut self, target: Target) {
+        self.target = target;
+    }
+
+    /// Why the server could not begin.
+    pub(crate) fn take_failure(&mut self) -> Option<String> {
+        self.failed.take()
+    }
+
+    /// Adds what came since the last look.
+    fn take(&mut self, look: &mut TakeSnapshot<'_>) -> Result<(), String> {
+        if let Some(snapshot) = look()? {
+            let counts = self.intervals.since_last(&snapshot);
+            let most = self.settings.max_services as usize;
+            self.exposition.exposed().totals.add(&counts, self.settings.by, most);
+        }
+        self.next = Instant::now().checked_add(OFTEN);
+        Ok(())
+    }
+
+    /// The metrics as they are now, for so many scrapes.
+    fn text(&mut self, scrapes: usize) -> Answer {
+        {
+            let own = &mut self.exposition.exposed().own;
+            own.scrapes += scrapes as u64;
+            own.refused = server::read(&self.desk.refused);
+            own.cut = server::read(&self.desk.cut);
+            own.cpu = cpu_time();
+        }
+        match self.exposition.text() {
+            Ok(text) => Ok(Bytes::from(text)),
+            Err(error) => Err(format!("cannot write the metrics: {error}")),
+        }
+    }
+
+    /// Follows the configuration as it is now.
+    fn reload(&mut self) {
+        let reloaded = self.reread();
+        self.exposition.exposed().own.is_reloaded = reloaded.is_ok();
+        match reloaded {
+            Ok(()) => say("SIGHUP: the configuration was read again"),
+            Err(error) => {
+                say_error(&error.context("SIGHUP: the configuration stays as it was"));
+            }
+        }
+    }
+
+    fn reread(&mut self) -> anyhow::Result<()> {
+        let new = Settings::read(&self.args)?;
+        let (old, fixed) = (&self.settings, "takes a restart of the agent");
+        if new.listen != old.listen {
+            anyhow::bail!("listen: to change {} to {} {fixed}", old.listen, new.listen);
+        }
+        if new.by != old.by {
+            anyhow::bail!("by: to change {} to {} {fixed}", old.by.name(), new.by.name());
+        }
+        // Also where the patterns are the same: other groups may have such paths by now.
+        let found = target(&new)?;
+        self.next_target = is_other(&self.target, &found).then_some(found);
+        self.settings = new;
+        Ok(())
+    }
+
+    fn begin_to_serve(&mut self, listener: TcpListener) -> std::io::Result<SocketAddr> {
+        let address = listener.local_addr()?;
+        serve(listener, self.desk.clone(), Patience::USUAL)?;
+        Ok(address)
+    }
+}
+
+impl Viewer for MetricsView {
+    fn begin(&mut self, outset: &WatchStart) {
+        self.intervals = Intervals::default();
+        {
+            let own = &mut self.exposition.exposed().own;
+            own.watches += 1;
+            own.overhead_ns = outset.cost_range_ns;
+        }
+        for one in &outset.missing {
+            let (what, why) = (&one.feature, &one.reason);
+            say(&format!("{what}: the kernel refused it ({why}); not counted: {}", one.lost));
+        }
+        say(&format!("watching {}", description(&self.target)));
+        let Some(listener) = self.listener.take() else { return };
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        self.exposition.exposed().own.began = since_epoch.unwrap_or_default();
+        match self.begin_to_serve(listener) {
+            Ok(address) => say(&format!("metrics are at http://{address}{}", server::PATH)),
+            Err(error) => self.failed = Some(format!("cannot serve metrics: {error}")),
+        }
+    }
+
+    fn wakers(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.desk.as_fd()]
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if self.failed.is_some() { Some(Instant::now()) } else { self.next }
+    }
+
+    fn update(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
+        let Some(look) = look else { return ViewerRequest::GoOn };
+        if self.failed.is_some() {
+            return ViewerRequest::End;
+        }
+        let waiting = self.desk.take();
+        let is_due = self.next.is_none_or(|next| Instant::now() >= next);
+        if is_due || !waiting.is_empty() {
+            let taken = self.take(look);
+            if let (Err(reason), true) = (&taken, waiting.is_empty()) {
+                self.next = Instant::now().checked_add(OFTEN);
+                say(&format!("cannot read the counts: {reason}"));
+            }
+            if !waiting.is_empty() {
+                let answer = match taken {
+                    Ok(()) => self.text(waiting.len()),
+                    Err(reason) => Err(format!("cannot read the counts: {reason}")),
+                };
+                for one in waiting {
+                    // One that has left needs none.
+                    let _ = one.send(answer.clone());
+                }
+            }
+        }
+        if std::mem::take(&mut self.is_asked) {
+            self.reload();
+            if self.next_target.is_some() {
+                return ViewerRequest::End;
+            }
+        }
+        ViewerRequest::GoOn
+    }
+
+    fn end(&mut self, look: &mut TakeSnapshot<'_>) {
+        if let Err(reason) = self.take(look) {
+            say(&format!("cannot read the counts at the end of a watch: {reason}"));
+        }
+        self.next = None;
+    }
+
+    fn takes_signal(&mut self, signal: i32) -> bool {
+        let is_asked = signal == Signal::SIGHUP as i32;
+        self.is_asked |= is_asked;
+        is_asked
+    }
+}
+
+/// Whether two targets are different processes.
+fn is_other(a: &Target, b: &Target) -> bool {
+    match (a, b) {
+        (Target::Machine, Target::Machine) => false,
+        (Target::Running(a), Target::Running(b)) => a.cgroups != b.cgroups,
+        _ => true,
+    }
+}
+
+/// Of this process, all threads.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(time.tv_sec.unsigned_abs(), nanos)
+}

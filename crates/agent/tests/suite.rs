@@ -1,0 +1,13 @@
+//! Tests of the built agent on the real kernel.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod counts;
+mod ends;
+mod fleet_prometheus;
+mod guide;
+mod refusals;
+mod reload;
+mod scrapes;
+mod support;
+mod unit;
