@@ -341,7 +341,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!t || ended_ns)
 		return 0;
 	note_resident(t, task);
-	if (!t->in_call && is_dead(task))
+	if (!t->in_call && !knobs.sampled && is_dead(task))
 		/* Ended inside a call, before its entry was traced. */
 		enter_untraced(t, call_inside(task), bpf_ktime_get_ns());
 	if (t->in_call && t->image && wants(t, t->call) && !is_doubtful(t->call)) {

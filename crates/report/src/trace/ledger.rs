@@ -139,9 +139,17 @@ fn notes(record: &Trace) -> Vec<String> {
         .map(|p| u128::from(p.minor_faults) + u128::from(p.major_faults))
         .sum();
     let faults = if faults > 0 { format!(" ({})", thousands(faults)) } else { String::new() };
-    let mut notes = vec![format!(
+    let mut notes = Vec::new();
+    if record.sample.is_some() {
+        notes.push(
+            "calls are estimates, and user what they leave of the on-CPU time; thread time, blocked time and run \
+             queue delay are exact"
+                .to_owned(),
+        );
+    }
+    notes.push(format!(
         "user: on-CPU time outside calls, including page faults{faults} and interrupts"
-    )];
+    ));
     if record.observer.calls_passed > 0 {
         let calls = counted(record.observer.calls_passed.into(), "call", "calls");
         notes.push(format!("the on-CPU time of {calls} left out is part of user"));

@@ -137,6 +137,7 @@ fn knobs(details: bool, filter: crate::Filter) -> Result<Knobs, String> {
         paths: [[0x2121; 512]; 2],
         descriptors: [[1; 512]; 2],
         filter,
+        sampled: false,
         rows: 16,
         looked_at: false,
         has_companions: true,
