@@ -119,8 +119,7 @@ fn sample() -> impl Strategy<Value = Sample> {
         })
     };
     let name = prop_oneof![4 => "read|write|openat|close", 1 => text()];
-    let of_call =
-        (name, margins()).prop_map(|(syscall, margins)| CallMargins { syscall, margins });
+    let of_call = (name, margins()).prop_map(|(syscall, margins)| CallMargins { syscall, margins });
     let numbers = [(); 4].map(|()| number());
     (2u32.., numbers, option::of(margins()), vec(of_call, 0..4)).prop_map(
         |(n, [window_ns, windows, open_ns, watched_ns], margins, calls)| Sample {

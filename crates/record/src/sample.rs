@@ -105,8 +105,8 @@ impl Trace {
 
 /// Multiplies the sums of a row. Maxima are those of what was seen.
 fn scale(call: &mut Call, factor: Factor) {
-    let sums = Call::statistics()
-        .filter(|one| matches!(one.shape.joins, Joins::Sum | Joins::Gauge));
+    let sums =
+        Call::statistics().filter(|one| matches!(one.shape.joins, Joins::Sum | Joins::Gauge));
     sums.for_each(|sum| (sum.field.scale)(call, factor));
 }
 

@@ -7,9 +7,9 @@ mod adoption;
 mod firing;
 mod knobs;
 mod settling;
-mod windows;
 #[cfg(test)]
 pub(super) mod verified;
+mod windows;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;

@@ -19,7 +19,9 @@ pub(super) fn line(sample: &Sample) -> String {
     let lead = format!("{window} of each {period} at random");
     if sample.windows == 0 {
         let watched = duration(sample.watched_ns as f64);
-        return format!("{lead}, of which none came in {watched}: no call was counted; leave out --sample");
+        return format!(
+            "{lead}, of which none came in {watched}: no call was counted; leave out --sample"
+        );
     }
     let factor = fixed(sample.factor().ratio(), 2);
     let margin = match sample.margins {
@@ -64,15 +66,22 @@ pub(super) fn columns<'a, 'r>(
     let cell = |of: fn(&Margins) -> u64, cell: fn(u64) -> Cell| {
         move |sum: &CallSum<'r>| Cell::from_option(sum.margins, |margins| cell(of(&margins)))
     };
-    let count = |n| Cell::count(n);
     let time = move |sum: &CallSum<'r>| {
         Cell::from_option(sum.margins, |margins| {
             Cell::whole(margins.wall_ns, fixed(margins.wall_ns as f64 / 1e6, decimals))
         })
     };
     columns
-        .behind("calls", column("calls_margin", "", 10), cell(|of| of.calls, count))
-        .behind("errors", column("errors_margin", "", 5), cell(|of| of.errors, |n| count(n).if_any()))
-        .behind("bytes", column("bytes_margin", "", 6), cell(|of| of.bytes, |n| Cell::size(n).if_any()))
+        .behind("calls", column("calls_margin", "", 10), cell(|of| of.calls, |n| Cell::count(n)))
+        .behind(
+            "errors",
+            column("errors_margin", "", 5),
+            cell(|of| of.errors, |n| Cell::count(n).if_any()),
+        )
+        .behind(
+            "bytes",
+            column("bytes_margin", "", 6),
+            cell(|of| of.bytes, |n| Cell::size(n).if_any()),
+        )
         .behind("wall_ns", column("wall_margin_ns", "ms", 9), time)
 }
