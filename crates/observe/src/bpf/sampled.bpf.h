@@ -50,10 +50,11 @@ int BPF_PROG(sampled_exit, struct pt_regs *regs, long ret)
 
 	if (!t || ended_ns)
 		return 0;
-	/* Of a call that does not count; or was refused, which nothing tells from that. */
-	if (!t->in_call && !t->newborn) {
-		if (t->attached)
-			t->attached = false;
+	/* Of a call that does not count, a new thread's start; or of a call that was refused, which
+	 * nothing tells from that. */
+	if (!t->in_call) {
+		if (t->newborn || t->attached)
+			t->newborn = t->attached = false;
 		return 0;
 	}
 	return leave_call(ctx, t, task, regs, ret, true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * The windows of time in which calls count (`--sample`), and what they saw: added up by call, so that
- * user space can tell by how much windows differ. By CPU, so that CPUs do not share lines; where
- * there are more than stripes, some do.
+ * The windows of time in which calls count (`--sample`), and what they saw: added up by call, so
+ * that user space can tell by how much windows differ. By CPU, so that CPUs do not share lines;
+ * where there are more than stripes, some do.
  */
 
 struct window window SEC(".data.window");
