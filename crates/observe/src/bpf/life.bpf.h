@@ -317,6 +317,9 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		/* Entered before the watch, or the kernel's own start of a helper. */
 		if (!t->in_call)
 			announce(t->id);
+	} else if (!t->in_call) {
+		/* Its first exec, which does not count: what came before is no image's. */
+		close_span(t, now);
 	}
 	enter_image(t, task, now);
 	note_program(t->image, task, bprm);

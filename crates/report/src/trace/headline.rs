@@ -211,7 +211,7 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     let mut warnings = refusals(page, observer);
     let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     if let Some(sample) = &record.sample {
-        warn(Ink::Dim, "sampled", sample::line(sample));
+        warn(Ink::Dim, "sampled", sample::line(record, sample));
     }
     if observer.untraced_tasks > 0 {
         let text = format!(

@@ -80,6 +80,8 @@ fn of_threads(page: &Page<'_>, record: &Trace, ledger: &LedgerRow) -> Account {
     let thread = u128::from(ledger.thread_ns);
     let calls = CallSum::by_name(&record.calls, SortKey::ON_CPU);
     let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
+    // Of a part of the time, estimates of single calls do not add up to the exact blocked time.
+    let blockers = if record.sample.is_some() { Vec::new() } else { blockers };
     let mut parts = parts(page, &calls, ledger, blockers);
     if record.observer.calls_passed > 0 {
         let user = parts.iter_mut().filter(|part| part.kind == Kind::User);

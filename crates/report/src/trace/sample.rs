@@ -5,7 +5,7 @@
 //!
 //! Computed by `Windows::estimate` in `crates/stats/src/windows.rs`.
 
-use iotomy_record::{Margins, Sample, Trace};
+use iotomy_record::{LedgerRow, Margins, Sample, Trace};
 
 use super::call_sum::CallSum;
 use crate::columns::Columns;
@@ -13,14 +13,14 @@ use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::sheet::{Cell, Field};
 
 /// What the figures are, in a line: `10 ms of each 100 ms at random; counts are scaled × 9.98, …`
-pub(super) fn line(sample: &Sample) -> String {
+pub(super) fn line(record: &Trace, sample: &Sample) -> String {
     let window = duration(sample.window_ns as f64);
     let period = duration(sample.window_ns as f64 * f64::from(sample.n));
     let lead = format!("{window} of each {period} at random");
     if sample.windows == 0 {
         let watched = duration(sample.watched_ns as f64);
         return format!(
-            "{lead}, of which none came in {watched}: no call was counted; leave out --sample"
+            "{lead}, of which none came in {watched}: no call was counted; watch longer, or leave out --sample"
         );
     }
     let factor = fixed(sample.factor().ratio(), 2);
@@ -31,7 +31,29 @@ pub(super) fn line(sample: &Sample) -> String {
             format!("their error is not known, of {windows}: watch longer, or leave out --sample")
         }
     };
-    format!("{lead}; counts are scaled × {factor}, {margin}")
+    let slower = match slowed(record, sample) {
+        share if share < 0.01 => String::new(),
+        share => format!(
+            "; counting slows windows by up to {} %: a program that waits for nothing makes as many more calls outside",
+            fixed(share * 100.0, 0)
+        ),
+    };
+    format!("{lead}; counts are scaled × {factor}, {margin}{slower}")
+}
+
+/// The share of the CPU time in windows that counting may have taken there, beyond what the watch takes outside.
+fn slowed(record: &Trace, sample: &Sample) -> f64 {
+    let observer = &record.observer;
+    let more_ns = observer.cost_range_ns()[1] - observer.left_out_range_ns()[0];
+    let calls = CallSum::total("", &record.calls).calls() as f64;
+    let on_cpu = |row: &LedgerRow| row.user_ns as f64 + row.calls_on_cpu_ns as f64;
+    let on_cpu: f64 = record.ledger.iter().map(on_cpu).sum();
+    // Both are those of the whole, and so in proportion.
+    if sample.open_ns == 0 || on_cpu == 0.0 {
+        0.0
+    } else {
+        (more_ns * calls / on_cpu).clamp(0.0, 1.0)
+    }
 }
 
 /// `16,500 ± 210 calls, 128 ± 2 MiB`, where that is known.
