@@ -121,6 +121,7 @@ fn trace() -> Trace {
         }],
         interval: None,
         ring: None,
+        sample: None,
         cpu_capacity: None,
         threads: Vec::new(),
         findings: Vec::new(),

@@ -45,7 +45,7 @@ fn a_sampled_watch_says_how_its_figures_are_made() {
         lines.map(str::trim).collect::<Vec<_>>().join(" ")
     };
     let usual = said(|_| ());
-    let line = "10.0 ms of each 100 ms at random; counts are scaled × 10.01, ± is the 95 % margin";
+    let line = "10 ms of each 100 ms at random; counts are scaled × 10.01, ± is the 95 % margin";
     assert!(usual.contains(line), "{usual}");
     let few = said(|sample| (sample.windows, sample.margins, sample.calls) = (1, None, vec![]));
     assert!(few.contains("their error is not known, of 1 window: watch longer"), "{few}");
