@@ -37,6 +37,18 @@ pub enum DiffError {
         /// Its kind.
         other_kind: &'static str,
     },
+    /// A record has a part of the calls.
+    #[error(
+        "cannot compare {}: it counted calls in 1/{n} of the time (--sample), and estimates do not tell what differs; \
+         trace without --sample",
+        printable(name, true)
+    )]
+    Sampled {
+        /// Where the record is from.
+        name: String,
+        /// One part in so many.
+        n: u32,
+    },
     /// The traces counted different calls.
     #[error(
         "cannot compare {} with {}: one counted {}, the other {}; trace both with the same --call and --where",

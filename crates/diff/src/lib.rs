@@ -137,6 +137,9 @@ impl<'a> Run<'a> {
                 });
             }
         };
+        if let Some(sample) = &trace.sample {
+            return Err(DiffError::Sampled { name: source.name.clone(), n: sample.n });
+        }
         Ok(Self { name: &source.name, started: source.record.as_ref().started(), trace, anatomy })
     }
 }

@@ -1,5 +1,5 @@
 use iotomy_record::{
-    Call, DiffRow, DiffSideName, DiffVerdict, LedgerRow, Machine, Process, Times, arbitrary,
+    Call, DiffRow, DiffSideName, DiffVerdict, LedgerRow, Machine, Process, Sample, Times, arbitrary,
 };
 use proptest::prelude::*;
 
@@ -196,6 +196,11 @@ fn records_that_cannot_be_compared_are_refused() {
         "{calls}"
     );
     assert!(matches!(diff(&[], &[source(one())]), Err(DiffError::Empty)));
+    let sampled = || Trace { sample: Some(Sample { n: 20, ..Sample::default() }), ..one() };
+    for (a, b) in [(one(), sampled()), (sampled(), one()), (sampled(), sampled())] {
+        let part = error(source(a), source(b));
+        assert!(part.contains("it counted calls in 1/20 of the time (--sample)"), "{part}");
+    }
 }
 
 proptest! {
@@ -204,6 +209,7 @@ proptest! {
         let (mut a, mut b) = (a, b);
         for one in [&mut a, &mut b] {
             (one.view.calls, one.view.r#where) = (Vec::new(), String::new());
+            one.sample = None;
         }
         let found = compared(a, b);
         for (_, rows) in found.tables() {
@@ -219,6 +225,7 @@ proptest! {
         let (mut a, mut b) = (a, b);
         for one in [&mut a.trace, &mut b.trace] {
             (one.view.calls, one.view.r#where) = (Vec::new(), String::new());
+            one.sample = None;
         }
         let of = |anatomy: Anatomy| Source { name: String::new(), record: Record::Anatomy(Box::new(anatomy)) };
         diff(&[of(a)], &[of(b)]).unwrap();

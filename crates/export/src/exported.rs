@@ -28,6 +28,14 @@ impl Exported {
     /// # Errors
     /// Why it has no place in a data set.
     pub fn new(record: Record, bytes: &[u8], machine: Option<&str>) -> Result<Self, String> {
+        if let Record::Trace(trace) = &record
+            && let Some(sample) = &trace.sample
+        {
+            let n = sample.n;
+            return Err(format!(
+                "it counted calls in 1/{n} of the time (--sample), and tables have counts of all of it"
+            ));
+        }
         let started = record.as_ref().started();
         let date = day(started).ok_or_else(|| {
             format!("its `started` is no RFC 3339 time, and so not of a day: {started:?}")

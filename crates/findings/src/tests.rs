@@ -122,6 +122,7 @@ fn trace() -> Trace {
         }],
         interval: None,
         ring: None,
+        sample: None,
         cpu_capacity: None,
         threads: Vec::new(),
         findings: Vec::new(),

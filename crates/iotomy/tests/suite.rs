@@ -111,6 +111,7 @@ mod trace_peers;
 mod trace_requests;
 mod trace_ring;
 mod trace_rings;
+mod trace_sample;
 mod trace_select;
 mod trace_signals;
 mod trace_slowest;

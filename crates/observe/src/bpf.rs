@@ -92,6 +92,7 @@ pub(crate) mod uses;
 mod usual_lines;
 mod wakeups;
 mod watch_loop;
+mod windows;
 mod without;
 
 use std::time::{Duration, Instant};
@@ -114,6 +115,7 @@ use self::settings::{knobs, trial};
 pub use self::uses::uses;
 pub use self::wakeups::Wakeups;
 use self::watch_loop::{Subject, WatchLoop};
+use self::windows::{Ended, Sampling};
 use crate::anatomy::SampleSettings;
 use crate::anatomy::side_band::MappedBefore;
 use crate::cache;
@@ -207,7 +209,12 @@ pub(crate) fn watch(
         ..knobs(request, viewer.is_some())
     };
     let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
-    let price = calibration.price(&mut session, knobs.lets_pass(), request.paths, |session| {
+    if knobs.sampled {
+        // Until the overhead of a call outside windows is measured.
+        session.shutter().and_then(|shutter| shutter.open(0, u64::MAX)).map_err(unsupported)?;
+    }
+    let lets_pass = knobs.lets_pass() || knobs.sampled;
+    let price = calibration.price(&mut session, lets_pass, request.paths, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
     });
     let price = price.map_err(unsupported)?;
@@ -225,6 +232,8 @@ pub(crate) fn watch(
         limits: Limits::for_target(&request.target),
         unwatched: selection.left_out(),
         is_told: false,
+        sampling: None,
+        sampled: None,
     };
     match &request.target {
         Target::Command(command) => watch.command(command, viewer),
@@ -303,6 +312,9 @@ struct Watch<'a, 'c> {
     unwatched: Vec<Running>,
     /// Whether the viewer knows of the call that fulfilled the condition of a watch that goes on.
     is_told: bool,
+    /// The thread that opens the windows of a sampled watch; what these saw, once it has ended; and when it began.
+    sampling: Option<(Sampling, u64)>,
+    sampled: Option<(Ended, u64)>,
 }
 
 impl Watch<'_, '_> {
@@ -320,6 +332,11 @@ impl Watch<'_, '_> {
             return Err(unsupported(reason));
         }
         self.startup_ns = nanos(self.startup.elapsed());
+        if let Err(error) = self.begin_sampling() {
+            drop(held);
+            watch_loop::reap(pid);
+            return Err(error);
+        }
         let (released, released_ns) = (Instant::now(), kernel_now());
         if let Err(error) = held.release() {
             watch_loop::reap(pid);
@@ -330,6 +347,7 @@ impl Watch<'_, '_> {
             WatchLoop::begin(Subject::Child(pid), &interrupts, self.request, viewer)?;
         watch_loop.began = (released, released_ns);
         let mut exit = watch_loop.keep(&self.session, &mut self.books)?;
+        self.end_sampling()?;
         if exit.is_some() {
             watch_loop.let_the_dead_settle(&self.session);
         }
@@ -367,10 +385,12 @@ impl Watch<'_, '_> {
             return Err(ObserveError::Hidden { pid });
         }
         self.startup_ns = nanos(self.startup.elapsed());
+        self.begin_sampling()?;
         let (began, began_ns) = (Instant::now(), kernel_now());
         watch_loop.began = (began, began_ns);
         self.books.name_attached(&self.session);
         watch_loop.keep(&self.session, &mut self.books)?;
+        self.end_sampling()?;
         watch_loop.show_end(&self.session, &mut self.books);
         self.is_told = watch_loop.is_told();
         let mut wall_ns = nanos(began.elapsed());
@@ -395,6 +415,33 @@ impl Watch<'_, '_> {
                 pid,
             });
         }
+    }
+
+    /// Opens windows from now on, where not all of the time is counted.
+    fn begin_sampling(&mut self) -> Result<(), ObserveError> {
+        if let Some(n) = self.request.sample {
+            let sampling = Sampling::begin(&self.session, n, self.request).map_err(unsupported)?;
+            self.sampling = Some((sampling, kernel_now()));
+        }
+        Ok(())
+    }
+
+    /// Opens no more of them.
+    fn end_sampling(&mut self) -> Result<(), ObserveError> {
+        if let Some((sampling, began_ns)) = self.sampling.take() {
+            self.sampled = Some((sampling.end()?, began_ns));
+        }
+        Ok(())
+    }
+
+    /// When the watched time ended, once the watch is settled: with the command and all that it made, or with the watch.
+    fn watched_until(&self) -> u64 {
+        let own = std::process::id();
+        let images = || self.books.images.values().filter(|image| image.pid != own);
+        let is_over = matches!(self.request.target, Target::Command(_))
+            && images().all(|image| image.live == 0);
+        let last = images().map(|image| image.end_ns).max().filter(|_| is_over);
+        last.unwrap_or_else(|| self.session.ended_ns())
     }
 
     /// Stops counting and brings everything counted into the books.
@@ -422,7 +469,10 @@ impl Watch<'_, '_> {
         images().map(|image| image.end_ns).max()?.checked_sub(start)
     }
 
-    fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Trace {
+    fn observation(mut self, wall_ns: u64, exit: Option<Exit>) -> Trace {
+        let sample = self.sampled.take().map(|(windows, began_ns)| {
+            windows.sample(&self.session, began_ns, self.watched_until())
+        });
         let counters = self.session.counters();
         let unbooked = u64::from(counters.open_books);
         let lost_events = counters.lost_events + unbooked + self.session.missed_events();
@@ -436,13 +486,20 @@ impl Watch<'_, '_> {
         let firing = firing.filter(|_| !self.is_told);
         let mut parts = outcome::outcome(self.books, slow, firing, self.request);
         cache::note_end(&mut parts.trace.files);
-        let calls_left_out = self.request.is_restricted().then_some(parts.calls_left_out);
+        // Of those outside windows it is not known.
+        let knows_others = self.request.is_restricted() && sample.is_none();
+        let calls_left_out = knows_others.then_some(parts.calls_left_out);
         let calls_passed = parts.calls_passed;
-        let overhead = self.price.of_run(parts.work());
+        let mut work = parts.work();
+        if let Some(sample) = &sample {
+            work.left_out = sample.factor().of(work.calls) - work.calls;
+            work.passed = work.left_out;
+        }
+        let overhead = self.price.of_run(work);
         let (cost, of_left_out) = (overhead.call, overhead.left_out);
-        let [left_out_low, left_out_high] = match calls_left_out {
-            Some(_) => of_left_out.ends(),
-            None => [0.0; 2],
+        let [left_out_low, left_out_high] = match calls_left_out.is_some() || sample.is_some() {
+            true => of_left_out.ends(),
+            false => [0.0; 2],
         };
         let [unwatched_low, unwatched_high] = self.price.unwatched.ends();
         Trace {
@@ -474,6 +531,7 @@ impl Watch<'_, '_> {
                 missing,
                 ..ObserverUse::default()
             },
+            sample,
             by: groups.into_groups(&self.request.filter.by),
             unwatched_children: self.unwatched,
             ..parts.trace

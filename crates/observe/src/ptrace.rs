@@ -107,6 +107,14 @@ impl Observer for Ptrace {
                 remedy: "use the observer bpf, or leave out --requests".to_owned(),
             });
         }
+        if request.sample.is_some() {
+            return Err(ObserveError::Unsupported {
+                observer: DECLARATION.name,
+                reason: "it stops the threads at every call, also where it does not count them (--sample)"
+                    .to_owned(),
+                remedy: "use the observer bpf, or leave out --sample".to_owned(),
+            });
+        }
         match &request.target {
             Target::Command(command) => watch_command(request, command, viewer),
             Target::Running(selection) if selection.is_open_ended() => Err(ObserveError::Target {

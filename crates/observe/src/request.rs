@@ -57,6 +57,9 @@ pub struct Request {
     pub ring_operations: Option<BTreeSet<String>>,
     /// Of these, the ones to count, one by one.
     pub filter: Filter,
+    /// Of which part of the time to count calls: one window of so many. The ledger's blocked time and run queue delay
+    /// cover all of it in any case. By an observer that can.
+    pub sample: Option<u32>,
     /// Whether the watch forgets what ended once snapshots have shown it, so that its memory does not
     /// grow with its length; what an observation has is less then. Only an observer that has no bound
     /// of its own does.
@@ -93,6 +96,7 @@ impl Request {
             calls: None,
             ring_operations: None,
             filter: Filter::default(),
+            sample: None,
             forgets: false,
             takes_slowest: false,
             images_apart: usize::MAX,

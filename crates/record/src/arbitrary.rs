@@ -52,7 +52,7 @@ pub fn trace() -> impl Strategy<Value = Trace> {
             own,
         },
     );
-    let part = (option::of(interval()), option::of(ring)).boxed();
+    let part = (option::of(interval()), option::of(ring), option::of(sample())).boxed();
     let machine = (machine(), option::of(capacity()), part);
     let run =
         (vec(text(), 0..4), number(), option::of(exit()), machine.boxed(), observer().boxed());
@@ -84,6 +84,7 @@ pub fn trace() -> impl Strategy<Value = Trace> {
                 cpu_capacity: run.3.1,
                 interval: run.3.2.0,
                 ring: run.3.2.1,
+                sample: run.3.2.2,
                 observer: run.4,
                 processes: tables.0,
                 calls: tables.1,
@@ -104,6 +105,31 @@ pub fn trace() -> impl Strategy<Value = Trace> {
                 targets: rest.4,
                 view: rest.3,
             }
+        },
+    )
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    let margins = || {
+        [(); 4].map(|()| number()).prop_map(|[calls, errors, bytes, wall_ns]| Margins {
+            calls,
+            errors,
+            bytes,
+            wall_ns,
+        })
+    };
+    let name = prop_oneof![4 => "read|write|openat|close", 1 => text()];
+    let of_call = (name, margins()).prop_map(|(syscall, margins)| CallMargins { syscall, margins });
+    let numbers = [(); 4].map(|()| number());
+    (2u32.., numbers, option::of(margins()), vec(of_call, 0..4)).prop_map(
+        |(n, [window_ns, windows, open_ns, watched_ns], margins, calls)| Sample {
+            n,
+            window_ns,
+            windows,
+            open_ns,
+            watched_ns,
+            margins,
+            calls,
         },
     )
 }

@@ -7,6 +7,8 @@ use serde::de::{SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Factor;
+
 /// Buckets of a [`Histogram`]: one for each value of floor(log2(v)) of a 64-bit v.
 pub const BUCKETS: usize = 64;
 
@@ -42,6 +44,16 @@ impl Histogram {
         for (k, count) in other.buckets.iter().enumerate() {
             self.add_slot(k + 1, *count);
         }
+    }
+
+    /// The same values, so many times as often.
+    #[must_use]
+    pub fn scaled(&self, factor: Factor) -> Self {
+        let mut scaled = Self { zero: factor.of(self.zero), ..Self::default() };
+        for (k, count) in self.buckets.iter().enumerate() {
+            scaled.add_slot(k + 1, factor.of(*count));
+        }
+        scaled
     }
 
     /// How many values were counted (saturating).

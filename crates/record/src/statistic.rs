@@ -13,6 +13,7 @@ mod value;
 
 pub use self::shape::{Column, Joins, Shape, Unit, gauge, least, most, sum};
 pub use self::value::{Cell, Kind, Value};
+use crate::Factor;
 
 /// A field of a row that counts something.
 pub struct Statistic<R: 'static> {
@@ -40,6 +41,8 @@ pub struct Field<R: 'static> {
     pub join: fn(&mut R, &R, Joins),
     /// Makes that of the last row what the first has beyond the most seen, which the second has.
     pub since: fn(&R, &mut R, &mut R, Joins),
+    /// Multiplies its counts and sums.
+    pub scale: fn(&mut R, Factor),
 }
 
 /// A row that has statistics.
@@ -169,6 +172,9 @@ macro_rules! statistics {
                 since: |now: &Self, seen: &mut Self, row: &mut Self, joins| {
                     let (seen, row) = (&mut seen.$field, &mut row.$field);
                     $crate::statistic::Value::since(&now.$field, seen, row, joins);
+                },
+                scale: |row: &mut Self, factor| {
+                    $crate::statistic::Value::scale(&mut row.$field, factor);
                 },
             },
         })

@@ -4,7 +4,7 @@ use serde::de::Error;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Histogram;
+use crate::{Factor, Histogram};
 
 /// A distribution of times in ns. A bucket is so narrow that every time in it is within 2.6 % of
 /// the one that stands for it; only below 64 ns and from 2^40 ns (18 minutes) on, a bucket is a
@@ -72,6 +72,13 @@ impl Times {
         let more =
             self.counts.iter().map(|(bucket, now)| (*bucket, now.saturating_sub(before(*bucket))));
         Self { max_ns: self.max_ns, counts: more.filter(|(_, count)| *count > 0).collect() }
+    }
+
+    /// The same times, so many times as often.
+    #[must_use]
+    pub fn scaled(&self, factor: Factor) -> Self {
+        let counts = self.counts.iter().map(|(bucket, count)| (*bucket, factor.of(*count)));
+        Self { max_ns: self.max_ns, counts: counts.collect() }
     }
 
     /// How many times were counted (saturating).

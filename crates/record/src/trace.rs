@@ -20,8 +20,8 @@ pub use self::observer::{MissingFeature, ObserverUse};
 pub use self::process::Process;
 pub use self::stretch::{Interval, OwnUse, Ring};
 use crate::{
-    Connection, CpuCapacity, EndedBy, Exchange, Groups, Machine, PathUse, RingOperation, Thread,
-    View, WholeCall,
+    Connection, CpuCapacity, EndedBy, Exchange, Groups, Machine, PathUse, RingOperation, Sample,
+    Thread, View, WholeCall,
 };
 
 /// One watched run. An observer leaves its head blank: schema, beginning, command, machine, findings and view.
@@ -43,6 +43,9 @@ pub struct Trace {
     /// The stretch at the end of a watch that this is the record of; absent in that of a whole watch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<Ring>,
+    /// The part of the time in which calls were counted; absent where that is all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
     /// Where it ran.
     pub machine: Machine,
     /// The CPUs that the watched processes might use; absent where that is not known.

@@ -78,7 +78,7 @@ fn calls(page: &mut Page<'_>, record: &Trace) {
         return;
     }
     let sums = CallSum::by_name(&record.calls, record.view.sort);
-    let wall = CallSum::total("", &record.calls).wall();
+    let total = CallSum::total("", &record.calls);
     let extent = Extent { rows: rows(record, USUAL_ROWS), name: 28 };
     let quantile = |share: f64| {
         move |sum: &CallSum<'_>| {
@@ -90,7 +90,7 @@ fn calls(page: &mut Page<'_>, record: &Trace) {
     };
     // As in the record of a whole watch, with quantiles in place of what says less of a short time, and without the
     // columns that are worth least. They stay where they are from one interval to the next.
-    let sheet = call_columns::columns(page, wall, extent)
+    let sheet = call_columns::columns(page, &total, extent)
         .behind("mean_ns", Field::number("p99_ns", "p99", "µs").worth(3), quantile(0.99))
         .behind("mean_ns", Field::number("p50_ns", "p50", "µs").worth(3), quantile(0.5))
         .only(|field| field.worth > 1 && !["wall_percent", "mean_ns"].contains(&&*field.key))

@@ -19,6 +19,7 @@ pub(crate) mod peers;
 mod processes;
 pub(crate) mod requests;
 pub(crate) mod rings;
+mod sample;
 mod section;
 pub(crate) mod slowest;
 mod threads;
@@ -57,6 +58,7 @@ const ALWAYS: usize = 5;
 /// (`top`; 0 for all), which distributions (`quantize`) and whether files are shown (`files`). Any
 /// record renders, a hostile one included.
 pub fn trace(record: &Trace, style: &Style) -> String {
+    let record = &*record.scaled();
     let mut page = Page::new(style);
     let images = images::list(record);
     headline::print(&mut page, record, &images);

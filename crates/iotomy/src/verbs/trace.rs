@@ -84,6 +84,10 @@ pub(crate) const MANUAL: Manual = Manual {
             "Report each second, or write a record of each second in a line:",
         ),
         (
+            "iotomy trace --sample 1/10 --unit redis -d 60",
+            "Watch a busy service at a part of the overhead, with estimates in place of counts:",
+        ),
+        (
             "iotomy trace --json run.json -- ls -lR /usr\niotomy show --top 3 run.json",
             "Keep the record, and show it again with shorter tables:",
         ),
@@ -101,6 +105,15 @@ pub(crate) const MANUAL: Manual = Manual {
 /// What is shown as it comes, or counted of the whole watch only: not together with `--ring`.
 const OF_THE_WHOLE: [&str; 8] =
     ["live", "interval", "files", "peers", "paths", "threads", "by", "save"];
+
+/// What has no meaning for a part of the calls, or is not scaled: not together with `--sample`.
+const OF_ALL_CALLS: [&str; 12] = [
+    "live", "interval", "ring", "until", "files", "peers", "requests", "paths", "threads", "by",
+    "slowest", "save",
+];
+
+/// The largest N of `--sample 1/N`: a window in 10 s.
+const MOST_APART: u32 = 1_000;
 
 /// The group of the tables that show remote addresses.
 const WITH_ADDRESSES: &str = "with_addresses";
@@ -167,6 +180,14 @@ pub(crate) struct TraceArgs {
     /// stretches overlap. The status is as without --until.
     #[arg(long, value_name = "N", requires = "ring", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     keep: Option<u32>,
+
+    /// Count calls in a random part of the time, 10 ms of each N times 10 ms, and estimate the rest
+    ///
+    /// For services that counting every call slows too much. The report shows counts and times scaled to the
+    /// whole watch, with their 95 % margins; the record has what was counted. Thread time, blocked time and run
+    /// queue delay are exact. Needs the observer bpf. 1/1 counts all calls.
+    #[arg(long, value_name = "1/N", value_parser = part, conflicts_with_all = OF_ALL_CALLS)]
+    sample: Option<u32>,
 
     /// Wait for every process that the command leaves running
     #[arg(long, conflicts_with = RUNNING)]
@@ -295,6 +316,14 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("invalid duration: {text} seconds is too long"))
 }
 
+/// The N of a part 1/N.
+fn part(text: &str) -> Result<u32, String> {
+    let n = text.strip_prefix("1/").and_then(|n| n.parse().ok());
+    n.filter(|n| (1..=MOST_APART).contains(n)).ok_or_else(|| {
+        format!("invalid part: expected 1/N with N from 1 to {MOST_APART}, as in 1/10")
+    })
+}
+
 /// Watches, reports, and leaves with the command's own status.
 pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
@@ -336,7 +365,8 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         }
     };
     let mut record = record(&args, &request, started, observation);
-    let (is_kept, is_whole) = (args.ring.is_none() && args.save.is_wanted(), ring.is_none());
+    let is_part = args.ring.is_some() || request.sample.is_some();
+    let (is_kept, is_whole) = (!is_part && args.save.is_wanted(), !is_part);
     let mut taken = Ok(());
     if let Some(ring) = ring {
         let finished = ring.finish(record);
@@ -397,13 +427,16 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
     }
     let Chosen { calls, ring_operations } = calls::chosen(&args.calls)?;
     let filter = filter::filter(args.r#where.as_deref(), args.until.as_deref(), &args.by)?;
+    let sample = args.sample.filter(|n| *n > 1);
     let request = Request {
         target,
         wait: args.wait,
         duration: args.duration,
         // The findings need them; of the whole machine they are too many, and without end those of a
         // watch that may last for ever.
-        files: args.files || args.peers || !args.target.is_machine() && args.ring.is_none(),
+        files: args.files
+            || args.peers
+            || !args.target.is_machine() && args.ring.is_none() && sample.is_none(),
         paths: args.paths,
         peers: args.peers,
         requests: args.requests,
@@ -415,6 +448,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
             Some(length) => filter.going_on(length),
             None => filter,
         },
+        sample,
         forgets: args.ring.is_some(),
         takes_slowest: args.ring.is_some() || args.interval.is_some(),
         images_apart: match args.each || args.live || args.interval.is_some() || args.ring.is_some()

@@ -74,6 +74,7 @@ pub(crate) fn trace(command: &[&str]) -> Trace {
         ledger: Vec::new(),
         interval: None,
         ring: None,
+        sample: None,
         cpu_capacity: None,
         threads: Vec::new(),
         findings: Vec::new(),

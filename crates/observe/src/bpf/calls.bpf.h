@@ -13,22 +13,10 @@ static __always_inline bool restores_registers(u16 call)
 	return call == NR_RT_SIGRETURN || call == NR_RT_SIGRETURN_I386 || call == NR_SIGRETURN_I386;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+/* A call of a watched thread begins. */
+static __always_inline void enter_call(struct thread *t, struct task_struct *task,
+				       struct pt_regs *regs, u16 call, u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = watched(task);
-	u64 now;
-	u16 call;
-
-	if (!t || ended_ns)
-		return 0;
-	call = call_of(task, id);
-	if (passes(t, call)) {
-		t->call = CALL_PASSED;
-		return 0;
-	}
-	now = bpf_ktime_get_ns();
 	if (t->left) {
 		if (t->out_ns)
 			come_back_unseen(t, task, now);
@@ -48,6 +36,23 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		note_transfer(t, regs);
 	begin_verdict(t);
 	note_facts(t, task, regs);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = watched(task);
+	u16 call;
+
+	if (!t || ended_ns)
+		return 0;
+	call = call_of(task, id);
+	if (passes(t, call)) {
+		t->call = CALL_PASSED;
+		return 0;
+	}
+	enter_call(t, task, regs, call, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -335,23 +340,17 @@ __noinline int count_long(struct thread *t, u64 now, long ret, u64 bytes)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+/*
+ * A call of a watched thread returns. `sampled` is a constant: whether just those count that were
+ * entered in a window (sampled.bpf.h).
+ */
+static __always_inline int leave_call(void *ctx, struct thread *t, struct task_struct *task,
+				      struct pt_regs *regs, long ret, const bool sampled)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = watched(task);
 	bool counts, refused, ends = false;
+	u64 now = bpf_ktime_get_ns();
 	long bytes;
-	u64 now;
 
-	if (!t || ended_ns)
-		return 0;
-	if (knobs.lets_pass && t->call == CALL_PASSED && !t->in_call) {
-		t->call = 0;
-		t->passed++;
-		return 0;
-	}
-	now = bpf_ktime_get_ns();
 	if (t->left && t->out_ns)
 		come_back_unseen(t, task, now);
 	if (t->in_call && restores_registers(t->call))
@@ -367,6 +366,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	counts = holds(t, task, regs, now, ret, bytes);
 	if (counts)
 		ends = ends_watch(t, task, ret);
+	if (sampled && counts)
+		count_in_series(t, task, now, ret, bytes);
 	if (counts && !ends && !refused && bytes == ret && !path_arguments(t) &&
 	    !makes_connection(t->call) && !is_over(now) && count_usual(t, now, ret)) {
 		end_verdict(t, true);
@@ -390,4 +391,20 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (ends)
 		announce_end();
 	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = watched(task);
+
+	if (!t || ended_ns)
+		return 0;
+	if (knobs.lets_pass && t->call == CALL_PASSED && !t->in_call) {
+		t->call = 0;
+		t->passed++;
+		return 0;
+	}
+	return leave_call(ctx, t, task, regs, ret, false);
 }

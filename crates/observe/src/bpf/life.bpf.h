@@ -317,6 +317,9 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		/* Entered before the watch, or the kernel's own start of a helper. */
 		if (!t->in_call)
 			announce(t->id);
+	} else if (!t->in_call) {
+		/* Its first exec, which does not count: what came before is no image's. */
+		close_span(t, now);
 	}
 	enter_image(t, task, now);
 	note_program(t->image, task, bprm);
@@ -341,7 +344,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!t || ended_ns)
 		return 0;
 	note_resident(t, task);
-	if (!t->in_call && is_dead(task))
+	if (!t->in_call && !knobs.sampled && is_dead(task))
 		/* Ended inside a call, before its entry was traced. */
 		enter_untraced(t, call_inside(task), bpf_ktime_get_ns());
 	if (t->in_call && t->image && wants(t, t->call) && !is_doubtful(t->call)) {

@@ -9,6 +9,7 @@ mod knobs;
 mod settling;
 #[cfg(test)]
 pub(super) mod verified;
+mod windows;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -36,6 +37,8 @@ pub(super) use self::adoption::Adoption;
 pub(super) use self::knobs::Knobs;
 pub(super) use self::knobs::possible_cpus;
 use self::knobs::{prepare, set_sizes};
+use self::windows::STRIPES;
+pub(super) use self::windows::{SERIES, Seen, Shutter};
 use super::details::{FiringRow, PathKey, PathRow, RingFiringRow, SlowRow, SlowRows};
 use super::embedded::{Embedded, embedded};
 use super::features::{Feature, feature};
@@ -80,6 +83,8 @@ pub(crate) struct Session {
     can_fire: bool,
     /// The second.
     goes_on: bool,
+    /// Whether just calls count that are entered in a window.
+    samples: bool,
     /// What this kernel has refused.
     without: RefCell<Without>,
     /// Tables of objects beside this one that are read while the watch goes on, by name.
@@ -198,6 +203,7 @@ impl Session {
             unseen_end: None,
             can_fire: knobs.filter.has_until(),
             goes_on: knobs.filter.pause().is_some(),
+            samples: knobs.sampled,
             without: RefCell::new(without.clone()),
             beside: RefCell::default(),
         };
@@ -250,6 +256,10 @@ impl Session {
         check(".bss.ring_rows", 4, 64 * RingHotRow::SIZE);
         check(".bss.ring_files", 4, 64 * RingHotFile::SIZE);
         check(".bss", 4, Counters::SIZE);
+        if self.samples {
+            check(".data.window", 4, 2 * 8);
+            check(".bss.series", 4, STRIPES * SERIES * Seen::SIZE);
+        }
         if self.has_details() {
             check("paths", PathKey::SIZE, PathRow::SIZE);
             check("connections", ConnectionKey::SIZE, ConnectionRow::SIZE);

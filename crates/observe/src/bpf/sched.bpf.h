@@ -152,7 +152,7 @@ int settle(struct bpf_iter__task *ctx)
 	is_away = t->out_ns;
 	if (is_away)
 		come_back(t, now);
-	if (is_away && t->attached && !t->in_call)
+	if (is_away && t->attached && !t->in_call && !knobs.sampled)
 		/* It has been in the call all along that it was in before. */
 		enter_untraced(t, call_inside(task), t->last_ns);
 	note_resident(t, task);

@@ -25,6 +25,7 @@ pub(super) fn trial(has_companions: bool) -> Knobs {
         paths: [[0; 512]; 2],
         descriptors: [[0; 512]; 2],
         filter: Filter::default(),
+        sampled: false,
         rows: 64,
         looked_at: false,
         has_companions,
@@ -52,7 +53,8 @@ fn bits(is: impl Fn(&str) -> bool) -> [[u64; 8]; 2] {
 pub(super) fn knobs(request: &Request, looked_at: bool) -> Knobs {
     let is_filtered = request.calls.is_some() || !request.filter.is_none();
     let wanted = is_filtered.then(|| bits(|name| request.wants(name)));
-    let passed = is_filtered
+    // Outside windows all of them are let pass.
+    let passed = (is_filtered && request.sample.is_none())
         .then(|| bits(|name| !request.wants(name) && !NEVER_PASSED.contains(&plain_name(name))));
     Knobs {
         by_file: request.files,
@@ -70,6 +72,7 @@ pub(super) fn knobs(request: &Request, looked_at: bool) -> Knobs {
         paths: paths(),
         descriptors: descriptors(request),
         filter: request.filter.clone(),
+        sampled: request.sample.is_some(),
         rows: request.rows,
         looked_at,
         has_companions: false,

@@ -213,7 +213,9 @@ static __always_inline bool is_error(long ret)
 #include "where.bpf.h"
 #include "until.bpf.h"
 #include "rings.bpf.h"
+#include "windows.bpf.h"
 #include "calls.bpf.h"
+#include "sampled.bpf.h"
 #include "sched.bpf.h"
 #include "snapshot.bpf.h"
 

@@ -55,7 +55,25 @@ struct knobs {
 	__u32 lets_pass;    /* any of the next */
 	__u32 tick_ns;	    /* of the kernel's jiffies */
 	__u64 passed[2][8]; /* calls that are not wanted, and let pass at their entry */
+	__u32 sampled;	    /* just calls that are entered in a window count */
+	__u32 no_use;
 };
+
+/* When calls count that are entered: from one time until the other; 0: none do. */
+struct window {
+	__u64 opens_ns;
+	__u64 closes_ns;
+};
+
+/* What windows saw of a call: by number, those of the 32-bit kind behind the others. */
+struct series {
+	__u64 calls; /* that have returned */
+	__u64 errors;
+	__u64 bytes;
+	__u64 wall_ns;
+};
+#define SERIES	1024
+#define STRIPES 16 /* a power of two */
 
 /*
  * In the low half of a transfer: the call maps a file, if nothing is in the high half, or else asks

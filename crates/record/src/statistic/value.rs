@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Joins;
 use crate::growth::more;
-use crate::{Histogram, Times};
+use crate::{Factor, Histogram, Times};
 
 /// Which of these may stand in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,9 @@ pub trait Value {
 
     /// Makes `row` what this has beyond the most seen; only of numbers.
     fn since(&self, _seen: &mut Self, _row: &mut Self, _joins: Joins) {}
+
+    /// Multiplies counts and sums.
+    fn scale(&mut self, _factor: Factor) {}
 }
 
 impl Value for u64 {
@@ -96,6 +99,10 @@ impl Value for u64 {
             Joins::Most | Joins::Least => {}
         }
     }
+
+    fn scale(&mut self, factor: Factor) {
+        *self = factor.of(*self);
+    }
 }
 
 impl Value for u32 {
@@ -124,6 +131,10 @@ impl Value for u32 {
         u64::from(*self).since(&mut had, &mut has, joins);
         seen.set(had);
         row.set(has);
+    }
+
+    fn scale(&mut self, factor: Factor) {
+        self.set(factor.of((*self).into()));
     }
 }
 
@@ -167,6 +178,10 @@ impl Value for Option<u64> {
             now.since(seen.get_or_insert_default(), row.get_or_insert_default(), joins);
         }
     }
+
+    fn scale(&mut self, factor: Factor) {
+        *self = self.map(|number| factor.of(number));
+    }
 }
 
 impl Value for Histogram {
@@ -178,6 +193,10 @@ impl Value for Histogram {
 
     fn join(&mut self, other: &Self, _joins: Joins) {
         self.merge(other);
+    }
+
+    fn scale(&mut self, factor: Factor) {
+        *self = self.scaled(factor);
     }
 }
 
@@ -193,6 +212,10 @@ impl Value for Option<Histogram> {
             self.get_or_insert_default().merge(other);
         }
     }
+
+    fn scale(&mut self, factor: Factor) {
+        *self = self.as_ref().map(|one| one.scaled(factor));
+    }
 }
 
 impl Value for Times {
@@ -205,6 +228,10 @@ impl Value for Times {
     fn join(&mut self, other: &Self, _joins: Joins) {
         self.merge(other);
     }
+
+    fn scale(&mut self, factor: Factor) {
+        *self = self.scaled(factor);
+    }
 }
 
 /// Where it is absent, it equals another field, which only its row knows: that adds it ([`crate::Call::merge`]).
@@ -216,6 +243,10 @@ impl Value for Option<Times> {
     }
 
     fn join(&mut self, _other: &Self, _joins: Joins) {}
+
+    fn scale(&mut self, factor: Factor) {
+        *self = self.as_ref().map(|one| one.scaled(factor));
+    }
 }
 
 /// Counts by name.
@@ -246,5 +277,9 @@ impl Value for BTreeMap<String, u64> {
                 row.insert(name.clone(), count);
             }
         }
+    }
+
+    fn scale(&mut self, factor: Factor) {
+        self.values_mut().for_each(|count| *count = factor.of(*count));
     }
 }

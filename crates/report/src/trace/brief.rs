@@ -4,7 +4,7 @@
 use iotomy_record::{Finding, Trace};
 
 use super::call_sum::CallSum;
-use super::{call_columns, headline, images, ledger};
+use super::{call_columns, headline, images, ledger, sample};
 use crate::Style;
 use crate::columns::Extent;
 use crate::findings::{TEXT, grade};
@@ -25,9 +25,12 @@ const LEFT_OUT: usize = 2;
 
 /// A trace on one screen.
 pub fn trace_brief(record: &Trace, style: &Style) -> String {
-    let calls = CallSum::by_name(&record.calls, record.view.sort);
+    let record = &*record.scaled();
+    let mut calls = CallSum::by_name(&record.calls, record.view.sort);
+    let mut total = CallSum::total("", &record.calls);
+    sample::note_margins(record, &mut calls, &mut total);
     let shown = calls.len().min(ROWS);
-    let table = |page: &mut Page<'_>| print_calls(page, &calls[..shown], record);
+    let table = |page: &mut Page<'_>| print_calls(page, &calls[..shown], &total);
     let rest = calls.len() - shown;
     let hidden = (rest > 0).then(|| counted(rest as u128, "call", "calls"));
     brief(record, style, table, hidden)
@@ -93,15 +96,15 @@ fn print_ledger(page: &mut Page<'_>, record: &Trace, images: &[images::Image<'_>
 }
 
 /// The columns of the brief table: those that are worth most in any.
-const SHOWN: [&str; 7] = ["call", "calls", "errors", "bytes", "wall_ns", "wall_percent", "mean_ns"];
+const SHOWN: [&str; 8] =
+    ["call", "calls", "calls_margin", "errors", "bytes", "wall_ns", "wall_percent", "mean_ns"];
 
-fn print_calls(page: &mut Page<'_>, calls: &[CallSum<'_>], record: &Trace) {
+fn print_calls(page: &mut Page<'_>, calls: &[CallSum<'_>], total: &CallSum<'_>) {
     if calls.is_empty() {
         return;
     }
-    let wall = CallSum::total("", &record.calls).wall();
     let extent = Extent { rows: calls.len(), name: 28 };
-    let sheet = call_columns::columns(page, wall, extent)
+    let sheet = call_columns::columns(page, total, extent)
         .only(|field| SHOWN.contains(&&*field.key))
         .sheet("calls", "Calls", calls, None, extent);
     sheet.print(page, "");

@@ -2,25 +2,28 @@
 //! several of these.
 
 use super::call_sum::CallSum;
+use super::sample;
 use crate::columns::{Columns, Extent};
 use crate::numbers::{decimals_for, figure, percent, thousands};
 use crate::page::Page;
 use crate::sheet::{Cell, Field};
 
-/// The table of a record whose calls took `wall` in all.
+/// The table of a record whose calls are `total` in all.
 pub(crate) fn columns<'a, 'r>(
     page: &'a Page<'_>,
-    wall: u128,
+    total: &CallSum<'_>,
     extent: Extent,
 ) -> Columns<'a, CallSum<'r>> {
+    let wall = total.wall();
+    let decimals = decimals_for(wall as f64 / 1e6);
     let name = move |sum: &CallSum<'_>| page.name(sum.name, extent.name);
     let open = Field::number("open", "open", "").worth(5);
     let share = Field::number("wall_percent", "share", "%").worth(4);
     let mean = Field::number("mean_ns", "mean", "µs").worth(3);
     let max = Field::number("max_ns", "max", "µs").worth(2);
-    Columns::new()
+    let columns = Columns::new()
         .text(Field::text("call", "call").worth(11), name)
-        .declared(decimals_for(wall as f64 / 1e6), |sum: &CallSum<'_>| Some(&sum.numbers))
+        .declared(decimals, |sum: &CallSum<'_>| Some(&sum.numbers))
         .behind("errors", open, |sum| Cell::count(sum.open).if_any())
         .behind("wall_ns", share, move |sum| {
             let part = i128::try_from(sum.wall()).unwrap_or(i128::MAX);
@@ -32,7 +35,8 @@ pub(crate) fn columns<'a, 'r>(
         .number(max, |sum| {
             Cell::from_option(sum.mean_us(), |_| Cell::whole(sum.max, sum.max_us(page)))
         })
-        .text(Field::remarks(), |sum| remarks(page, sum).join(", "))
+        .text(Field::remarks(), |sum| remarks(page, sum).join(", "));
+    sample::columns(columns, total, decimals)
 }
 
 /// The calls that did not return, and the errors, the most frequent first.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Call, SortKey, is_bound, statistic};
+use iotomy_record::{Call, Margins, SortKey, is_bound, statistic};
 
 use crate::numbers::figure;
 use crate::page::Page;
@@ -20,6 +20,8 @@ pub(crate) struct CallSum<'r> {
     max_is_bound: bool,
     /// Those that had not returned at the end, but for those that never do.
     pub(crate) open: u128,
+    /// How far its estimates may be off, where a part of the time was counted.
+    pub(crate) margins: Option<Margins>,
     /// The calls that ended, and their time.
     ended: u128,
     ended_ns: u128,

@@ -9,7 +9,7 @@ use iotomy_record::{Call, SortKey, Trace};
 use super::call_columns;
 use super::call_sum::CallSum;
 use super::images::{Image, arguments};
-use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, rows, shown_images};
+use super::{ALWAYS, SMALL_ROW, USUAL_ROWS, rows, sample, shown_images};
 use crate::columns::Extent;
 use crate::numbers::{decimals_for, fixed};
 use crate::page::{Ink, Page};
@@ -20,7 +20,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if images.len() > 1 && !record.calls.is_empty() {
         page.blank();
         page.line(&[(Ink::Plain, "  "), (Ink::Bold, "all processes")]);
-        print_table(page, record, &record.calls.iter().collect::<Vec<_>>());
+        print_table(page, record, &record.calls.iter().collect::<Vec<_>>(), true);
     }
     let shown = shown_images(record, images);
     for image in shown.iter().filter(|image| !image.calls.is_empty()) {
@@ -28,7 +28,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         if images.len() > 1 {
             print_title(page, image);
         }
-        print_table(page, record, &image.calls);
+        print_table(page, record, &image.calls, images.len() == 1);
     }
     if shown.len() < images.len() {
         page.blank();
@@ -50,15 +50,19 @@ fn print_title(page: &mut Page<'_>, image: &Image<'_>) {
     page.line(&[(Ink::Plain, "  "), (Ink::Bold, &label), (Ink::Plain, "   "), (Ink::Dim, &argv)]);
 }
 
-fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call]) {
-    let sums = CallSum::by_name(calls.iter().copied(), record.view.sort);
-    let total = CallSum::total("", calls.iter().copied());
+/// `is_whole`: the calls are those of all processes.
+fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call], is_whole: bool) {
+    let mut sums = CallSum::by_name(calls.iter().copied(), record.view.sort);
+    let mut total = CallSum::total("", calls.iter().copied());
+    if is_whole {
+        sample::note_margins(record, &mut sums, &mut total);
+    }
     let shown = usual_rows(record, &sums, total.wall());
     // A row "1 more" takes the place of the row itself.
     let shown =
         if record.view.top.is_none() && shown + 1 == sums.len() { sums.len() } else { shown };
     let extent = Extent { rows: shown, name: 28 };
-    let sheet = call_columns::columns(page, total.wall(), extent).sheet(
+    let sheet = call_columns::columns(page, &total, extent).sheet(
         "calls",
         "Calls",
         &sums,
@@ -72,9 +76,10 @@ fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call]) {
 
 /// Over all processes.
 pub(super) fn sheet(page: &Page<'_>, record: &Trace) -> Sheet {
-    let sums = CallSum::by_name(&record.calls, record.view.sort);
-    let total = CallSum::total("", &record.calls);
-    call_columns::columns(page, total.wall(), Extent::PAGE)
+    let mut sums = CallSum::by_name(&record.calls, record.view.sort);
+    let mut total = CallSum::total("", &record.calls);
+    sample::note_margins(record, &mut sums, &mut total);
+    call_columns::columns(page, &total, Extent::PAGE)
         .sheet("calls", "Calls", &sums, Some(&total), Extent::PAGE)
         .without_empty_columns()
 }
@@ -85,8 +90,8 @@ pub(super) fn sheet_of_processes<'r>(
     record: &Trace,
     images: &[Image<'r>],
 ) -> Sheet {
-    let wall = CallSum::total("", &record.calls).wall();
-    let columns = call_columns::columns(page, wall, Extent::PAGE);
+    let total = CallSum::total("", &record.calls);
+    let columns = call_columns::columns(page, &total, Extent::PAGE);
     let of = |sums: &[CallSum<'r>]| {
         columns.sheet("calls-of-processes", "Calls of each process", sums, None, Extent::PAGE)
     };

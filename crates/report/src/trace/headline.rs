@@ -9,7 +9,7 @@ use iotomy_record::{CpuCapacity, Exit, ObserverUse, Process, Running, Trace};
 
 use super::call_sum::CallSum;
 use super::images::{Image, Names, label};
-use super::{overhead, rings};
+use super::{overhead, rings, sample};
 use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::signals;
@@ -43,7 +43,7 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
     if total.bytes() > 0 {
         asked = format!("{asked}, {}", bytes(total.bytes()));
     }
-    parts.push(asked);
+    parts.push(sample::headline(record, &total).unwrap_or(asked));
     parts.extend(rings::requests(record));
     parts.extend(cpu_use(record));
     parts.push(overhead::text(page, record, total.calls()));
@@ -210,6 +210,9 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     let observer = &record.observer;
     let mut warnings = refusals(page, observer);
     let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
+    if let Some(sample) = &record.sample {
+        warn(Ink::Dim, "sampled", sample::line(record, sample));
+    }
     if observer.untraced_tasks > 0 {
         let text = format!(
             "{} created with CLONE_UNTRACED, which {} cannot follow: their calls are not counted; \

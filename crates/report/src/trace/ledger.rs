@@ -80,6 +80,8 @@ fn of_threads(page: &Page<'_>, record: &Trace, ledger: &LedgerRow) -> Account {
     let thread = u128::from(ledger.thread_ns);
     let calls = CallSum::by_name(&record.calls, SortKey::ON_CPU);
     let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
+    // Of a part of the time, estimates of single calls do not add up to the exact blocked time.
+    let blockers = if record.sample.is_some() { Vec::new() } else { blockers };
     let mut parts = parts(page, &calls, ledger, blockers);
     if record.observer.calls_passed > 0 {
         let user = parts.iter_mut().filter(|part| part.kind == Kind::User);
@@ -139,9 +141,17 @@ fn notes(record: &Trace) -> Vec<String> {
         .map(|p| u128::from(p.minor_faults) + u128::from(p.major_faults))
         .sum();
     let faults = if faults > 0 { format!(" ({})", thousands(faults)) } else { String::new() };
-    let mut notes = vec![format!(
+    let mut notes = Vec::new();
+    if record.sample.is_some() {
+        notes.push(
+            "calls are estimates, and user what they leave of the on-CPU time; thread time, blocked time and run \
+             queue delay are exact"
+                .to_owned(),
+        );
+    }
+    notes.push(format!(
         "user: on-CPU time outside calls, including page faults{faults} and interrupts"
-    )];
+    ));
     if record.observer.calls_passed > 0 {
         let calls = counted(record.observer.calls_passed.into(), "call", "calls");
         notes.push(format!("the on-CPU time of {calls} left out is part of user"));

@@ -9,7 +9,8 @@ use crate::page::Page;
 
 /// The reason in a line; none where something was seen, or may have been.
 pub(super) fn reason(page: &Page<'_>, record: &Trace) -> Option<String> {
-    if is_something(record) {
+    // Where a part of the time was counted, nothing is known of the rest.
+    if is_something(record) || record.sample.is_some() {
         return None;
     }
     let is_filtered = !record.view.calls.is_empty() || !record.view.r#where.is_empty();

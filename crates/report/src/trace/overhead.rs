@@ -39,6 +39,10 @@ pub(super) fn own(record: &Trace) -> Option<String> {
 pub(super) fn of_calls(record: &Trace, calls: u128) -> String {
     let observer = &record.observer;
     let of_a_call = format!("{} a call", duration_range(observer.cost_range_ns()));
+    if record.sample.is_some() {
+        let outside = duration_range(observer.left_out_range_ns());
+        return format!("{of_a_call} in windows, {outside} outside");
+    }
     let left_out = observer.calls_left_out.filter(|_| observer.cost_left_out_ns_high > 0.0);
     let Some(left_out) = left_out.filter(|calls| *calls > 0) else { return of_a_call };
     let of_others = duration_range(observer.left_out_range_ns());
@@ -91,12 +95,18 @@ impl Overhead {
             None if is_restricted => return None,
             left_out => left_out.unwrap_or(0),
         };
+        // Of a part of the time, the number of all calls is an estimate.
+        let counted = match &record.sample {
+            Some(sample) => calls as f64 / sample.factor().ratio(),
+            None => calls as f64,
+        };
+        let left_out = left_out as f64 + (calls as f64 - counted);
         let [low, high] = [0, 1].map(|end| {
-            let of_calls = observer.cost_range_ns()[end] * calls as f64;
-            of_calls + observer.left_out_range_ns()[end] * left_out as f64
+            let of_calls = observer.cost_range_ns()[end] * counted;
+            of_calls + observer.left_out_range_ns()[end] * left_out
         });
         let share = |cost: f64| (cost / whole as f64).min(1.0);
-        (whole > 0 && (calls > 0 || left_out > 0))
+        (whole > 0 && (calls > 0 || left_out > 0.0))
             .then(|| Self { shares: [low, high].map(share), of })
     }
 

@@ -19,6 +19,7 @@ use crate::sheet::{name, tone, wide_style};
 
 /// The parts of a record; with limits of its machine, its rates beside them.
 pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
+    let record = &*record.scaled();
     let style = wide_style();
     let page = Page::new(&style);
     let images = images::list(record);

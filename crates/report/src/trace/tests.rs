@@ -24,10 +24,14 @@ mod nothing;
 mod overhead;
 mod peers;
 mod requests;
+mod sample;
 mod threads;
 mod titles;
 
 golden!(one_process, rendered(&records::dd()));
+golden!(a_part_of_the_time, rendered(&sample::sampled(records::dd())));
+golden!(a_part_of_the_time_of_a_tree, rendered(&sample::sampled(records::shell_tree())));
+golden!(a_part_of_the_time_brief, trace_brief(&sample::sampled(records::dd()), &Style::default()));
 golden!(a_tree_of_processes, rendered(&records::shell_tree()));
 golden!(seen_by_ptrace, rendered(&records::by_ptrace()));
 golden!(killed_by_a_signal, rendered(&records::killed()));
@@ -106,6 +110,10 @@ golden!(a_page, looks::page_alone(&as_record(records::shell_tree())));
 golden!(a_page_of_little, looks::page_alone(&as_record(records::by_ptrace())));
 golden!(a_page_by_thread, looks::page_alone(&as_record(records::threads())));
 golden!(other_forms, looks::other_forms(&as_record(records::dd())));
+golden!(
+    other_forms_of_a_part_of_the_time,
+    looks::other_forms(&as_record(sample::sampled(records::dd())))
+);
 
 #[test]
 fn rows_follow_the_sort_key() {

@@ -62,7 +62,10 @@ impl Session {
     /// # Errors
     /// The kernel's error.
     pub(in crate::bpf) fn leave_out_own_calls(&self) -> Result<(), String> {
-        self.ask_for([0, 0, 0, 1])
+        match self.samples {
+            true => self.shutter()?.close(),
+            false => self.ask_for([0, 0, 0, 1]),
+        }
     }
 
     /// Watches the selected processes that are not yet.

@@ -35,6 +35,8 @@ pub(in crate::bpf) struct Knobs {
     pub(in crate::bpf) descriptors: [[u8; 512]; 2],
     /// Of the wanted calls, those to count.
     pub(in crate::bpf) filter: Filter,
+    /// Whether just calls count that are entered in a window.
+    pub(in crate::bpf) sampled: bool,
     /// Most rows a table keeps.
     pub(in crate::bpf) rows: u32,
     /// Whether snapshots of the running counts will be taken.
@@ -130,6 +132,8 @@ pub(super) fn prepare(
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let is_wanted = match &*name {
+            "sys_enter" | "sys_exit" => !knobs.sampled,
+            "sampled_enter" | "sampled_exit" => knobs.sampled,
             "sched_waking" => knobs.keeps_calls() && contexts,
             "sched_waking_unknown" => knobs.keeps_calls() && !contexts,
             name if name.starts_with(ring_programs::PREFIX) => knobs.rings.is_some(),
@@ -150,6 +154,8 @@ pub(super) fn prepare(
             map.set_max_entries(possible_cpus())?;
         } else if name == "patterns" {
             map.set_max_entries((knobs.filter.tests().len() as u32).max(1))?;
+        } else if name == ".bss.series" {
+            map.set_autocreate(knobs.sampled)?;
         } else if name == ".rodata.knobs" {
             set(&mut map, &knobs.wire());
         } else if let (".rodata.rings", Some(rings)) = (&*name, &knobs.rings) {
@@ -222,6 +228,7 @@ impl Knobs {
         for word in self.passed.unwrap_or_default().into_iter().flatten() {
             wire.extend(word.to_ne_bytes());
         }
+        wire.extend([u32::from(self.sampled), 0].map(u32::to_ne_bytes).concat());
         wire
     }
 

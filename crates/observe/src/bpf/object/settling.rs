@@ -283,6 +283,7 @@ mod tests {
             paths: [[0; 512]; 2],
             descriptors: [[0; 512]; 2],
             filter: crate::Filter::default(),
+            sampled: false,
             rows: 16,
             looked_at: false,
             has_companions: false,

@@ -137,6 +137,7 @@ fn knobs(details: bool, filter: crate::Filter) -> Result<Knobs, String> {
         paths: [[0x2121; 512]; 2],
         descriptors: [[1; 512]; 2],
         filter,
+        sampled: false,
         rows: 16,
         looked_at: false,
         has_companions: true,
@@ -174,6 +175,26 @@ fn the_verifier_passes_the_programs_in_few_steps() {
         assert!((1_000..most).contains(&steps), "{steps}");
         let steps = steps_of(&session.object, is_of_rings);
         assert!((1_000..most_of_rings).contains(&steps), "{steps} of io_uring's programs");
+        let stack = deepest_stack(&session.object);
+        assert!((128..=512).contains(&stack), "{stack} bytes of stack");
+    }
+}
+
+/// Those that take the place of two of them where a part of the time is counted.
+#[test]
+fn the_programs_of_a_part_of_the_time_pass_in_as_few_steps() {
+    for (details, most) in [(false, 30_000), (true, 60_000)] {
+        let knobs = knobs(details, crate::Filter::default()).unwrap();
+        let knobs = Knobs { sampled: true, ..knobs };
+        let session = match Session::load(&knobs, None, &Without::default()).map_err(String::from) {
+            Ok(session) => session,
+            Err(reason) => return skip(Need::Bpf, &reason),
+        };
+        let is_loaded = |name: &str| steps_of(&session.object, |one| one == name) > 0;
+        let names = ["sys_enter", "sys_exit", "sampled_enter", "sampled_exit"];
+        assert_eq!(names.map(is_loaded), [false, false, true, true]);
+        let steps = steps_of(&session.object, |name| !name.starts_with("ring_"));
+        assert!((1_000..most).contains(&steps), "{steps}");
         let stack = deepest_stack(&session.object);
         assert!((128..=512).contains(&stack), "{stack} bytes of stack");
     }

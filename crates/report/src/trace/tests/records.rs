@@ -142,6 +142,7 @@ pub(super) fn empty() -> Trace {
         threads: vec![],
         interval: None,
         ring: None,
+        sample: None,
         cpu_capacity: None,
         findings: vec![],
         still_running: vec![],
