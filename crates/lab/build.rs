@@ -43,8 +43,8 @@ fn compile(compiler: &str, options: &[&str], program: &Path) -> Result<(), Strin
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let line = said.lines().find(|line| line.contains("error")).or(said.lines().next());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let line = stderr.lines().find(|line| line.contains("error")).or(stderr.lines().next());
             Err(format!(
                 "{compiler} could not compile it when iotomy was built: {}",
                 line.unwrap_or("it said nothing").trim()

@@ -124,8 +124,8 @@ impl<'a> Watcher<'a> {
         let drawn = terminal.close()?;
         let status = status.with_context(|| way.name())?;
         if !status.success() {
-            let said = fs::read_to_string(&errors).unwrap_or_default();
-            bail!("{} ended with {status}: {}", way.name(), said.trim());
+            let stderr = fs::read_to_string(&errors).unwrap_or_default();
+            bail!("{} ended with {status}: {}", way.name(), stderr.trim());
         }
         let said = subject::read_result(&result)?;
         check(way, &said, drawn, &seen)?;

@@ -135,8 +135,8 @@ pub(crate) fn race(
     let status = signals.wait(&mut child)?;
     let seconds = began.elapsed().as_secs_f64();
     if !status.success() {
-        let said = std::fs::read_to_string(&errors).unwrap_or_default();
-        bail!("{} ended with {status}: {}", tool.name(), said.trim());
+        let stderr = std::fs::read_to_string(&errors).unwrap_or_default();
+        bail!("{} ended with {status}: {}", tool.name(), stderr.trim());
     }
     let raced = if tool.is_iotomy() { of_iotomy(&json)? } else { of_hyperfine(&json)? };
     Ok(ToolRace { seconds, ..raced })

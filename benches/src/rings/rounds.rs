@@ -152,8 +152,8 @@ impl<'a> Rounds<'a> {
         drop(attached);
         let status = status.with_context(|| observer.name())?;
         if !status.success() {
-            let said = fs::read_to_string(&errors).unwrap_or_default();
-            let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+            let stderr = fs::read_to_string(&errors).unwrap_or_default();
+            let last = stderr.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
             bail!("{} ended with {status}: {last}", observer.name());
         }
         let inside_ns = match observer {

@@ -171,8 +171,8 @@ impl Watcher {
         while !attached.watches(pid) {
             signals.check()?;
             if let Some(status) = attached.child.try_wait().context("cannot wait")? {
-                let said = fs::read_to_string(folder.join("errors")).unwrap_or_default();
-                let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
+                let stderr = fs::read_to_string(folder.join("errors")).unwrap_or_default();
+                let last = stderr.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
                 bail!("it ended with {status}: {last}");
             }
             if Instant::now() > until {

@@ -217,8 +217,8 @@ impl<'a> Rounds<'a> {
         drop(attached);
         let status = status.with_context(|| observer.name())?;
         if !status.success() {
-            let said = std::fs::read_to_string(&errors).unwrap_or_default();
-            let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+            let stderr = std::fs::read_to_string(&errors).unwrap_or_default();
+            let last = stderr.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
             bail!("{} ended with {status}: {last}", observer.name());
         }
         let seen = observer.seen(subject, self.folder.path()).map_err(anyhow::Error::msg)?;

@@ -127,8 +127,8 @@ fn a_loop_device_and_its_file_are_the_same() {
             .map(|(options, source, target)| folder.try_copy(&options, &[source], target));
     assert!(Command::new("losetup").arg("-d").arg(device).status().unwrap().success());
     for account in &accounts {
-        let said = folder.error(account);
-        assert!(said.contains("they are the same "), "{said}");
+        let message = folder.error(account);
+        assert!(message.contains("they are the same "), "{message}");
     }
     assert!(folder.read("image") == content(1 << 20));
 }

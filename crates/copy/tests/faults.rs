@@ -105,11 +105,11 @@ fn a_read_error_is_not_the_end_by_any_mover() {
         let error = format!("cannot read {}: {} after ", mounted.path("a").display(), text(errno));
         let mut times = 0;
         from_mounted(&mounted, |mover, placement, account, content| {
-            let said = account.errors[0].to_string();
-            assert!(said.contains(&error) && mounted.times(0) > times);
+            let message = account.errors[0].to_string();
+            assert!(message.contains(&error) && mounted.times(0) > times);
             times = mounted.times(0);
             met.insert(mover);
-            let moved = &all[..stated(&said)];
+            let moved = &all[..stated(&message)];
             let expected = match placement {
                 Placement::Append => [OLD, moved].concat(),
                 Placement::Atomic => OLD.to_vec(),
@@ -131,14 +131,14 @@ fn an_error_of_closing_the_source_is_told_and_keeps_the_old_file() {
     let error = format!("cannot close {}: Stale file handle after 2,500,000 bytes; ", a.display());
     let mut met = Met::new();
     from_mounted(&mounted, |mover, placement, account, content| {
-        let said = account.errors[0].to_string();
+        let message = account.errors[0].to_string();
         met.insert(mover);
         let (state, expected) = match placement {
             Placement::Atomic => (" is unchanged", OLD.to_vec()),
             Placement::Append => ("holds everything that was read", [OLD, &all].concat()),
             _ => ("holds everything that was read", all.clone()),
         };
-        assert!(said.contains(&error) && said.contains(state) && content == expected);
+        assert!(message.contains(&error) && message.contains(state) && content == expected);
     });
     check_met(&met, &[]);
     let folder = Folder::new();
@@ -203,10 +203,10 @@ fn over_old_files(
                 assert_eq!(fs::read(&b).unwrap(), OLD, "{label}");
                 continue;
             }
-            let said = folder.error(&account).replace(b.to_str().unwrap(), "b");
+            let message = folder.error(&account).replace(b.to_str().unwrap(), "b");
             assert!(mounted.times(0) > 0, "{label}");
             met.insert(mover);
-            check(&said, fs::read(&b).unwrap(), &label);
+            check(&message, fs::read(&b).unwrap(), &label);
             let mut names = Folder::at(mounted.folder()).names();
             names.retain(|name| name != "beside");
             assert_eq!(names, ["b"], "{label}");
@@ -345,8 +345,11 @@ fn a_file_that_would_block_for_ever_is_an_error() {
             if is_refused(mover, &account) {
                 continue;
             }
-            let said = here.error(&account);
-            assert!(said.contains(&format!("{} after ", text(Errno::AGAIN))), "{mover:?}: {said}");
+            let message = here.error(&account);
+            assert!(
+                message.contains(&format!("{} after ", text(Errno::AGAIN))),
+                "{mover:?}: {message}"
+            );
             met.insert(mover);
         }
     }

@@ -179,8 +179,8 @@ fn extents_are_shared_only_where_the_file_system_can() {
         assert!(folder.read("c") == content(LARGE) && folder.read("d") == content(LARGE));
         return;
     }
-    let said = accounts.each_ref().map(|account| folder.error(account));
-    assert!(said.iter().all(|said| said.contains("--reflink")), "{said:?}");
+    let message = accounts.each_ref().map(|account| folder.error(account));
+    assert!(message.iter().all(|message| message.contains("--reflink")), "{message:?}");
     assert!(!folder.path("c").exists(), "what could not be shared is not left behind");
     assert_eq!(folder.read("d"), b"old", "what cannot be shared leaves the old file whole");
 }

@@ -243,8 +243,8 @@ fn a_mover_that_may_be_refused_and_cannot_be_tried_empties_nothing() {
             folder.fed("fifo", b"new", || folder.try_copy(&options, &["fifo"], target))
         };
         folder.write("old", "old");
-        let said = folder.error(&fed(Placement::Truncate, "old"));
-        assert!(said.contains(once) && folder.read("old") == b"old", "{said}");
+        let message = folder.error(&fed(Placement::Truncate, "old"));
+        assert!(message.contains(once) && folder.read("old") == b"old", "{message}");
         fs::remove_file(folder.path("new")).unwrap();
         for (placement, target) in [(Placement::Truncate, "new"), (Placement::Atomic, "old")] {
             let account = fed(placement, target);

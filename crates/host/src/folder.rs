@@ -142,11 +142,11 @@ pub fn is_alike(one: &Volume, other: &Volume) -> bool {
 /// # Errors
 /// When the file system reports none.
 pub fn free_bytes(file: &OwnedFd) -> Result<u64, Skip> {
-    let told = fs::fstatvfs(file).map_err(|e| Skip::refused("fstatvfs", e))?;
-    Ok(match told.f_blocks {
+    let stderr = fs::fstatvfs(file).map_err(|e| Skip::refused("fstatvfs", e))?;
+    Ok(match stderr.f_blocks {
         // A file system without a size of its own (ramfs) reports none.
         0 => u64::MAX,
-        _ => told.f_bavail.saturating_mul(told.f_frsize),
+        _ => stderr.f_bavail.saturating_mul(stderr.f_frsize),
     })
 }
 

@@ -113,8 +113,8 @@ fn dd_from_memory_to_a_disk_copies_most_of_its_time() {
         dissected(&folder, &["--rate", &fast_rate()], &["sh", "-c", &copies])
     });
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("page cache and copying") && said.contains("samples by"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("page cache and copying") && stderr.contains("samples by"), "{stderr}");
 }
 
 #[test]
@@ -298,9 +298,9 @@ fn a_race_of_more_or_less_than_two_has_no_difference_to_draw() {
     let refused = |words: &[&str], why: &str| {
         let mut race = iotomy(&["race", "-r", "2", "--flame", "flames.svg"]);
         let output = race.args(words).current_dir(folder.path()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(why), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words:?} ran");
     };
     refused(&["touch ran"], "use `iotomy anatomy --svg`");
@@ -319,8 +319,8 @@ fn hostile_names_are_shown_and_do_nothing() {
     let options = ["--svg", "flames.svg", "--folded", "stacks"];
     let (record, output) = dissected(&folder, &options, &[program.to_str().unwrap(), "0.01"]);
     assert!(record.trace.processes.iter().any(|process| process.exec.starts_with("a;b")));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!said.contains('\x1b'), "{said:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!stderr.contains('\x1b'), "{stderr:?}");
     let folded = fs::read_to_string(folder.path().join("stacks")).unwrap();
     assert!(folded.lines().all(|line| line.starts_with("a:b\\x1b[31m")), "{folded:?}");
     let picture = fs::read_to_string(folder.path().join("flames.svg")).unwrap();
@@ -334,9 +334,9 @@ fn what_cannot_be_is_refused_before_the_command_runs() {
         let mut command = iotomy(&["anatomy"]);
         command.args(options).args(["--", "touch", "ran"]).current_dir(folder.path());
         let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(why), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
         assert!(!folder.path().join("ran").exists(), "{options:?}");
     };
     refused(&["--rate", "0"], "0");
@@ -368,12 +368,12 @@ fn too_few_descriptors_are_told_as_such() {
         let mut command = support::bare("sh", &words);
         command.arg(limit.to_string()).args([support::IOTOMY, "anatomy", "--", "true"]);
         let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{limit}: {stderr}");
         assert!(
-            said.contains(": too many open files (EMFILE); raise it with `ulimit -n`"),
-            "{limit}: {said}"
+            stderr.contains(": too many open files (EMFILE); raise it with `ulimit -n`"),
+            "{limit}: {stderr}"
         );
-        assert!(!said.contains("CAP_BPF") && !said.contains("()"), "{limit}: {said}");
+        assert!(!stderr.contains("CAP_BPF") && !stderr.contains("()"), "{limit}: {stderr}");
     }
 }

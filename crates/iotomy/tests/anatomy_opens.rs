@@ -20,8 +20,8 @@ fn of_opens(folder: &Path, script: &str) -> Option<Option<Finding>> {
     command.arg(&record).args(["--", "sh", "-c", script]).current_dir(folder);
     let output = command.output().unwrap();
     let Ok(record) = store::load_anatomy(&record) else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!support::root(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!support::root(), "{stderr}");
         skip(Need::Bpf, "anatomy does not work for this user");
         return None;
     };

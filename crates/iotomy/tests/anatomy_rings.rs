@@ -154,11 +154,11 @@ fn the_time_of_workers_is_of_the_operations_they_work_at() {
         on_cpu(&record, |row| matches!(row.syscall.as_deref(), Some("ring:read" | "ring:write")));
     assert!(at_work > 0 && at_work <= workers, "{at_work} of {workers}");
     assert_eq!(on_cpu(&record, is("ring:unknown operation")), 0);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("\n  ring:read ")
-            && said.contains("thread time, with the CPU time of io_uring's"),
-        "{said}"
+        stderr.contains("\n  ring:read ")
+            && stderr.contains("thread time, with the CPU time of io_uring's"),
+        "{stderr}"
     );
 }
 
@@ -223,11 +223,11 @@ fn each_direct_read_and_write_is_a_request_of_its_operation() {
         }
         let ended: u64 = record.trace.ring_operations.iter().map(|row| row.completed).sum();
         assert!(ended >= REQUESTS, "{ended}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        let worker = said.contains("fio: ring:read, io_uring thread");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let worker = stderr.contains("fio: ring:read, io_uring thread");
         assert!(
-            worker == (via == BlockPath::IoUring) && said.contains("fio: ring:write"),
-            "{said}"
+            worker == (via == BlockPath::IoUring) && stderr.contains("fio: ring:write"),
+            "{stderr}"
         );
     }
 }

@@ -172,8 +172,8 @@ fn a_time_ends_the_watch_and_what_it_watches_goes_on() {
     let pid = subject.pid().to_string();
     let output = iotomy(&["anatomy", "-d", "0.2", "-p", &pid]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("watched for"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("watched for"), "{stderr}");
     calls(&mut subject, 3);
     assert_eq!(subject.end(), 0);
 }

@@ -287,7 +287,7 @@ fn the_flames_of_a_race_show_which_callers_are_others() {
     };
     let enough = |(_, race): &(std::process::Output, Race)| sampled(race) >= Some(200);
     let (output, race) = doubled_until(40_000, enough, race_of);
-    let said = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     let picture = fs::read_to_string(before.path().join("flames.svg")).unwrap();
     // A box of the function, and a sign behind its name where it is more or less than before.
     let shows = |name: &str| picture.contains(&format!("<title>{name}"));
@@ -303,7 +303,7 @@ fn the_flames_of_a_race_show_which_callers_are_others() {
         let found: u64 = sampled.stacks.iter().filter(ends).map(|stack| stack.samples).sum();
         let told = sampled.sampling.user_stacks.unwrap();
         assert!(found > 0 && told.samples >= found, "{sampled:?}");
-        let is_said = said.contains(&format!("short  of {}, for the flame", contender.label));
-        assert_eq!(is_said, told.cut_short > 0, "{said}");
+        let is_said = stdout.contains(&format!("short  of {}, for the flame", contender.label));
+        assert_eq!(is_said, told.cut_short > 0, "{stdout}");
     }
 }

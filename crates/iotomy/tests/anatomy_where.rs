@@ -113,8 +113,8 @@ fn sleeps_belong_to_the_calls_that_count_once_they_have_returned() {
     let left_out = left_out_of(&record);
     assert!(row(&output, "calls left out") >= left_out as f64 / 1e6 - 0.1);
     assert!(row(&output, "residual").abs() <= 0.1);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("only calls where call == \"read\" && bytes == 1000"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("only calls where call == \"read\" && bytes == 1000"), "{stderr}");
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn samples_belong_to_the_calls_that_count_and_the_others_are_counted_apart() {
     assert_eq!(record.trace.calls.iter().map(|row| row.calls).sum::<u64>(), large);
     let sampled: u64 = record.calls.iter().map(|row| row.samples).sum();
     assert_eq!(sampled + record.sampling.lost, record.sampling.samples);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let words: Vec<&str> = said.split_whitespace().collect();
-    assert!(words.join(" ").contains(" more in calls left out"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let words: Vec<&str> = stderr.split_whitespace().collect();
+    assert!(words.join(" ").contains(" more in calls left out"), "{stderr}");
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn stories_are_of_calls_that_count() {
 fn mistakes_are_shown_at_their_place_and_groups_are_for_trace() {
     let refused = |options: &[&str], expected: &str| {
         let output = iotomy(&[&["anatomy"], options, &["--", "true"]].concat()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(expected), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
     };
     refused(&["--where", "byte > 1"], "byte > 1\n    ^");
     refused(&["--by", "call"], "anatomy has no option --by; trace has one");

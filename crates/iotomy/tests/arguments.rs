@@ -125,8 +125,8 @@ fn a_negative_number_is_a_value_and_no_option() {
 fn a_path_of_any_bytes_is_told_byte_by_byte() {
     let mut command = iotomy(&["history", "show", "1"]);
     let output = command.env("XDG_DATA_HOME", OsStr::from_bytes(b"/nosuch/\xff")).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(r"there is no history /nosuch/\xff/iotomy/history.db yet"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(r"there is no history /nosuch/\xff/iotomy/history.db yet"), "{stderr}");
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn records_are_compared_whatever_their_names_are() {
     assert!(made.status.success(), "{made:?}");
     let mut diff = iotomy(&["diff"]);
     let refused = diff.args([&record, &record]).output().unwrap();
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains(r"/r\xff") && !said.contains("UTF-8"), "{said}");
-    let (status, said) = run(&[b"diff", b"", b"x"]);
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains(r"/r\xff") && !said.contains("UTF-8"), "{stderr}");
+    let (status, stderr) = run(&[b"diff", b"", b"x"]);
     assert_eq!(status, Some(2));
-    assert!(said.starts_with("iotomy: cannot read a record without a name"), "{said}");
+    assert!(stderr.starts_with("iotomy: cannot read a record without a name"), "{stderr}");
 }

@@ -86,18 +86,18 @@ fn the_variable_names_another_file() {
     assert_eq!(String::from_utf8(with(&other).stdout).unwrap(), expected);
     let missing = with("/nonexistent/config.toml");
     assert_eq!(missing.status.code(), Some(2), "{missing:?}");
-    let said = String::from_utf8(missing.stderr).unwrap();
-    assert!(said.contains("cannot read the configuration /nonexistent/config.toml"), "{said}");
+    let stderr = String::from_utf8(missing.stderr).unwrap();
+    assert!(stderr.contains("cannot read the configuration /nonexistent/config.toml"), "{stderr}");
 }
 
 #[test]
 fn a_mistake_is_named_by_file_and_line_and_nothing_is_run() {
     let user = User::new("[show]\ntop = 2\n\n[trase]\ntop = 1\n");
     for words in [&["show", "run.json"][..], &["trace", "--", "touch", "made"]] {
-        let said = user.refused(words);
+        let stderr = user.refused(words);
         assert!(
-            said.contains("iotomy/config.toml: line 4: there is no verb \"trase\"; is it trace?"),
-            "{said}"
+            stderr.contains("iotomy/config.toml: line 4: there is no verb \"trase\"; is it trace?"),
+            "{stderr}"
         );
     }
     assert!(!fs::exists(user.path("made")).unwrap());
@@ -140,8 +140,8 @@ fn a_file_that_another_user_may_have_written_is_left_out() {
     let path = user.path("iotomy/config.toml");
     let left_out = |reason: &str| {
         let output = user.run(&["show", "run.json"]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("is not followed: ") && said.contains(reason), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("is not followed: ") && stderr.contains(reason), "{stderr}");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), plain);
     };
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();

@@ -44,17 +44,20 @@ fn a_limit_on_the_size_of_files_is_an_error_and_no_death() {
                 // It cannot serve this pair, or moves nothing.
                 continue;
             }
-            let said = refused(2, &output);
-            if said.contains(&format!("to b: {mover}: ")) {
+            let stderr = refused(2, &output);
+            if stderr.contains(&format!("to b: {mover}: ")) {
                 // All it has is a call that needs the room at once: nothing was written.
-                assert!(said.contains("File too large") && !folder.path("b").exists(), "{said}");
+                assert!(
+                    stderr.contains("File too large") && !folder.path("b").exists(),
+                    "{stderr}"
+                );
                 continue;
             }
-            assert!(said.contains("cannot write b: File too large after "), "{mover}: {said}");
-            assert!(said.contains("; b is partial; see `ulimit -f`"), "{mover}: {said}");
+            assert!(stderr.contains("cannot write b: File too large after "), "{mover}: {stderr}");
+            assert!(stderr.contains("; b is partial; see `ulimit -f`"), "{mover}: {stderr}");
             let written = folder.read("b");
-            assert_eq!(stated(&said), written.len() as u64, "{mover}: {said}");
-            assert!(written.len() > 100_000 && written.len() < all.len(), "{mover}: {said}");
+            assert_eq!(stated(&stderr), written.len() as u64, "{mover}: {stderr}");
+            assert!(written.len() > 100_000 && written.len() < all.len(), "{mover}: {stderr}");
             assert!(source.len() > 1 || written == all[..written.len()], "{mover}");
             let record = parse_copy(&folder.read("record")).unwrap();
             assert_eq!((record.bytes, record.errors), (written.len() as u64, 1), "{mover}");
@@ -80,8 +83,8 @@ fn a_limit_on_the_size_of_files_leaves_what_an_atomic_copy_would_replace() {
     assert_eq!((folder.read("b"), folder.names().len()), (b"old".to_vec(), 2));
     // A record that does not fit is an error too, and the copy is made.
     folder.write("small", "x");
-    let said = refused(2, &limited(&folder, 0, &["--json", "record", "/dev/null", "c"]));
-    assert!(said.contains("record: File too large"), "{said}");
+    let stderr = refused(2, &limited(&folder, 0, &["--json", "record", "/dev/null", "c"]));
+    assert!(stderr.contains("record: File too large"), "{stderr}");
 }
 
 /// Bytes of each extent of data and of each hole behind it.
@@ -175,18 +178,18 @@ fn the_figures_of_a_copy_that_failed_in_the_middle_are_those_of_what_had_moved()
         let label = format!("{mover} by {call}");
         let inject = [format!("{call}:error=EIO:when=3")];
         let (output, record) = disturbed(&folder, mover, &inject, target);
-        let said = String::from_utf8(output.stderr).unwrap();
-        if said.contains("refused   ") || said.contains(&format!(" by {mover}: ")) {
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        if stderr.contains("refused   ") || stderr.contains(&format!(" by {mover}: ")) {
             skip(Need::Machine, &format!("{mover} does not work here"));
             continue;
         }
-        assert_eq!(output.status.code(), Some(2), "{label}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{label}: {stderr}");
         let arrived = if target == "-" { output.stdout } else { folder.read("b") };
         let part = &record.copies[0];
         let bytes = usize::try_from(part.bytes).unwrap();
-        assert!(bytes > 0 && bytes < all.len() && arrived.len() >= bytes, "{label}: {said}");
+        assert!(bytes > 0 && bytes < all.len() && arrived.len() >= bytes, "{label}: {stderr}");
         assert!(arrived[..bytes] == all[..bytes], "{label}");
-        let line = said.lines().find(|line| line.starts_with("iotomy: ")).unwrap();
+        let line = stderr.lines().find(|line| line.starts_with("iotomy: ")).unwrap();
         assert!(line.contains("Input/output error after "), "{label}: {line}");
         assert_eq!(stated(line), part.bytes, "{label}: {line}");
         let figures = (part.referenced_bytes, part.copied_bytes, part.touched_bytes);
@@ -197,10 +200,10 @@ fn the_figures_of_a_copy_that_failed_in_the_middle_are_those_of_what_had_moved()
         assert!(part.error.as_ref().unwrap().contains("Input/output error"), "{label}: {part:?}");
         assert_eq!(record.messages, [line.strip_prefix("iotomy: ").unwrap()], "{label}");
         // The explanation has the same, and so has the saved record, with the error behind it.
-        assert!(said.contains(&format!("failed    {mover:<16} ")), "{label}: {said}");
+        assert!(stderr.contains(&format!("failed    {mover:<16} ")), "{label}: {stderr}");
         let shown = support::iotomy(&["show", folder.path("record").to_str().unwrap()]).output();
         let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-        let explained: Vec<_> = said.lines().filter(|other| *other != line).collect();
+        let explained: Vec<_> = stderr.lines().filter(|other| *other != line).collect();
         let (before, error) = shown.split_once("\nerror     ").unwrap();
         assert_eq!(before.lines().collect::<Vec<_>>(), explained, "{label}");
         assert!(error.starts_with("cannot "), "{label}: {shown}");
@@ -218,9 +221,9 @@ fn a_refusal_after_bytes_have_moved_is_an_error_that_says_so() {
         for (errno, word) in [("EXDEV", "cross-device link"), ("EINVAL", "Invalid argument")] {
             let inject = [format!("{call}:error={errno}:when=2")];
             let (output, record) = disturbed(&folder, mover, &inject, "b");
-            let said = String::from_utf8(output.stderr).unwrap();
-            let line = said.lines().find(|line| line.starts_with("iotomy: ")).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{said}");
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            let line = stderr.lines().find(|line| line.starts_with("iotomy: ")).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
             let again = "; b is partial; copy it again with --mover read-write";
             assert!(line.contains(word) && line.contains(again), "{line}");
             let bytes = usize::try_from(record.bytes).unwrap();

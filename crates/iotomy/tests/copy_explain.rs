@@ -157,8 +157,8 @@ fn a_record_is_written_where_it_was_asked_for() {
 fn a_record_that_finds_no_room_is_an_error_and_the_copy_is_made() {
     let folder = Folder::new();
     folder.write("a", "x");
-    let said = refused(2, &folder.run(&["--json", "/dev/full", "a", "b"]));
-    assert!(said.contains("/dev/full: No space left on device"), "{said}");
+    let stderr = refused(2, &folder.run(&["--json", "/dev/full", "a", "b"]));
+    assert!(stderr.contains("/dev/full: No space left on device"), "{stderr}");
     assert_eq!(folder.read("b"), b"x");
 }
 
@@ -167,10 +167,10 @@ fn progress_that_was_asked_for_is_shown_and_ends_with_a_line() {
     let folder = Folder::new();
     folder.write("a", content(LARGE));
     let output = folder.run(&["--progress", "--mover", "read-write", "a", "b"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    let last = said.lines().last().unwrap();
-    assert!(last.starts_with("2.86 MiB in ") && last.ends_with("/s   read-write"), "{said}");
-    assert!(!said.contains('\x1b'), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let last = stderr.lines().last().unwrap();
+    assert!(last.starts_with("2.86 MiB in ") && last.ends_with("/s   read-write"), "{stderr}");
+    assert!(!stderr.contains('\x1b'), "{stderr}");
     // While a pipe gives nothing, the time passes.
     let mut command = folder.command(&["--progress", "-", "c"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

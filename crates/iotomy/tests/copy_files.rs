@@ -59,10 +59,10 @@ fn a_source_that_fails_does_not_keep_the_others_from_a_folder() {
     fs::create_dir_all(folder.path("d/c")).unwrap();
     fs::create_dir(folder.path("e")).unwrap();
     let output = folder.run(&["nope", "e", "a", "-", "..", "a", "c", "d"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 6, "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 6, "{stderr}");
     for (line, word) in lines.iter().zip([
         "cannot read nope: No such file",
         "cannot copy e: it is a directory",

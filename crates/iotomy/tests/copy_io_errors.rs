@@ -40,10 +40,10 @@ fn an_error_of_each_call_is_told_with_what_had_been_written() {
         let record = folder.path("record");
         let words = ["--fsync", "--json", record.to_str().unwrap(), "a", "b"];
         let output = folder.command(&words).current_dir(mounted.folder()).output().unwrap();
-        let said = refused(2, &output);
-        assert!(said.contains(error), "{said}");
+        let stderr = refused(2, &output);
+        assert!(stderr.contains(error), "{stderr}");
         let record = iotomy_record::store::parse_copy(&folder.read("record")).unwrap();
-        assert_eq!(format!("iotomy: {}\n", record.messages[0]), said);
+        assert_eq!(format!("iotomy: {}\n", record.messages[0]), stderr);
     }
 }
 
@@ -57,8 +57,8 @@ fn a_read_error_is_not_the_end_of_what_the_shell_appends() {
     let script = "exec \"$0\" copy \"$1\" - >> log";
     let mut shell = support::bare("sh", &["-c", script, support::IOTOMY]);
     let output = shell.arg(mounted.path("a")).current_dir(folder.path("")).output().unwrap();
-    let said = refused(2, &output);
-    assert!(said.contains(": Input/output error after 999,424 bytes"), "{said}");
+    let stderr = refused(2, &output);
+    assert!(stderr.contains(": Input/output error after 999,424 bytes"), "{stderr}");
     assert_eq!(folder.read("log"), [OLD, &all[..999_424]].concat());
 }
 
@@ -72,9 +72,9 @@ fn an_error_of_closing_standard_output_is_told() {
         let script = format!("exec \"$0\" copy a - {to} \"$1\"");
         let mut shell = support::bare("sh", &["-c", &script, support::IOTOMY]);
         let output = shell.arg(mounted.path("b")).current_dir(folder.path("")).output().unwrap();
-        let said = refused(2, &output);
+        let stderr = refused(2, &output);
         let error = "cannot close standard output: No space left on device after 2,500,000 bytes";
-        assert!(said.contains(error), "{to}: {said}");
+        assert!(stderr.contains(error), "{to}: {stderr}");
     }
 }
 
@@ -98,9 +98,12 @@ fn an_error_of_going_back_after_the_trial_is_told_before_the_target_is_emptied()
     let log = String::from_utf8(folder.read("log")).unwrap();
     let back = log.lines().position(|line| line.contains(", 0, SEEK_SET)")).expect("it goes back");
     let inject = format!("inject=lseek:error=EIO:when={}", back + 1);
-    let said = refused(2, &run(&["-e", &inject]));
-    assert!(said.contains("cannot seek in ") && said.contains("Input/output error"), "{said}");
-    assert_eq!(folder.read("b"), OLD, "{said}");
+    let stderr = refused(2, &run(&["-e", &inject]));
+    assert!(
+        stderr.contains("cannot seek in ") && stderr.contains("Input/output error"),
+        "{stderr}"
+    );
+    assert_eq!(folder.read("b"), OLD, "{stderr}");
 }
 
 #[test]

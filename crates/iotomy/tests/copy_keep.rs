@@ -79,8 +79,11 @@ fn a_target_that_is_not_its_source_is_status_1() {
     // The fifth is lost: all before it is right.
     let fifth = [&words[..], &["a", "b"]].concat();
     let output = injected(&folder, None, "write:retval=65536:when=5", &fifth).unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("differs from a at byte 262,144 (of the target; 262,144 of"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("differs from a at byte 262,144 (of the target; 262,144 of"),
+        "{stderr}"
+    );
     // An old target that was to be replaced by it is still there.
     let atomic = [&words[..], &["--atomic", "a", "old"]].concat();
     let output = injected(&folder, None, lost, &atomic).unwrap();
@@ -98,10 +101,13 @@ fn a_copy_that_ends_too_soon_is_found_whatever_its_mover_says() {
     }
     let verify = ["--verify", "--json", "record", "--mover"];
     let found = |output: &Output, at: &str| {
-        let said = String::from_utf8(output.stderr.clone()).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
         let why = format!("b differs from a at byte {at} (of the target; ");
-        assert!(said.contains(&why) && said.contains(", where it ends; copy it again"), "{said}");
+        assert!(
+            stderr.contains(&why) && stderr.contains(", where it ends; copy it again"),
+            "{stderr}"
+        );
         let record = iotomy_record::store::parse_copy(&folder.read("record")).unwrap();
         assert_eq!((record.verified, record.errors), (Some(false), 1));
     };

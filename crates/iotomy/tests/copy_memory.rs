@@ -27,9 +27,9 @@ fn memory_that_is_refused_is_an_error_before_the_target_is_touched() {
         folder.write("y", "old");
         let output =
             within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "large", "y"]);
-        let said = refused(2, &output);
-        assert!(said.contains("memory") && said.contains("--block-size"), "{mover}: {said}");
-        assert!(!said.contains("memory allocation"), "{mover}: {said}");
+        let stderr = refused(2, &output);
+        assert!(stderr.contains("memory") && stderr.contains("--block-size"), "{mover}: {stderr}");
+        assert!(!stderr.contains("memory allocation"), "{mover}: {stderr}");
         assert_eq!(folder.read("y"), b"old", "{mover}");
         // A new file is not left behind.
         let zeros = ["--mover", mover, "--block-size", "1G", "--count", "3G", "/dev/zero", "new"];
@@ -45,12 +45,12 @@ fn what_is_left_to_the_end_takes_no_more_than_there_is() {
     // Two blocks of the ring fit, and no third for what the source may have grown by.
     let words = ["--mover", "io-uring", "--sparse", "never", "--block-size", "64M", "a", "b"];
     let output = within(180_000, &folder, &words);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("io_uring_setup") {
-        skip(Need::IoUring, &said);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("io_uring_setup") {
+        skip(Need::IoUring, &stderr);
         return;
     }
-    assert!(output.status.success(), "{said}");
+    assert!(output.status.success(), "{stderr}");
     assert_eq!(fs::metadata(folder.path("b")).unwrap().len(), 128 << 20);
 }
 
@@ -75,8 +75,8 @@ fn a_large_file_is_copied_by_one_thread_where_a_second_is_refused() {
             .args(["-e", &format!("inject=clone,clone3:error={errno}")]);
         refusing.arg(IOTOMY).args(words).current_dir(folder.path(""));
         let output = refusing.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && said.contains(tried), "{errno}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && stderr.contains(tried), "{errno}: {stderr}");
         assert!(folder.read("b") == all, "{errno}");
         fs::remove_file(folder.path("b")).unwrap();
     }

@@ -46,9 +46,9 @@ fn a_device_that_is_not_there_is_told_from_a_socket() {
     ] {
         let mut command = support::bare("setsid", &["--wait", support::IOTOMY, "copy"]);
         let output = command.args(words).current_dir(folder.path("")).output().unwrap();
-        let said = refused(2, &output);
+        let stderr = refused(2, &output);
         let why = "No such device or address; there is no such device";
-        assert!(said.contains(&format!("{attempt}{why}")), "{said}");
+        assert!(stderr.contains(&format!("{attempt}{why}")), "{stderr}");
     }
 }
 
@@ -73,8 +73,8 @@ fn permissions_are_asked_for_and_named() {
         (&["/etc/hostname", "/etc/iotomy-new"], "cannot write /etc/iotomy-new: Permission denied"),
     ] {
         let output = support::as_nobody(folder.path()).arg("copy").args(words).output().unwrap();
-        let said = refused(2, &output);
-        assert!(said.contains(word), "{words:?}: {said}");
+        let stderr = refused(2, &output);
+        assert!(stderr.contains(word), "{words:?}: {stderr}");
     }
     assert!(!folder.path().join("x").exists());
     assert_eq!(fs::read(folder.path().join("open")).unwrap(), b"old");
@@ -104,9 +104,9 @@ fn options_that_do_not_fit_the_ends_are_refused() {
         ("--huge-pages --mover splice a b", "with splice: only mmap-write maps; add"),
     ] {
         let output = folder.run(&words.split(' ').collect::<Vec<_>>());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(why) && said.starts_with("iotomy: "), "{words:?}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains(why) && stderr.starts_with("iotomy: "), "{words:?}: {stderr}");
         assert!(!folder.path("c").exists(), "{words:?}");
     }
 }
@@ -133,9 +133,9 @@ fn command_lines_that_make_no_sense_are_refused() {
         &["--list", "a", "b"],
     ] {
         let output = folder.run(words);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.starts_with("iotomy: ") && output.stdout.is_empty(), "{words:?}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.starts_with("iotomy: ") && output.stdout.is_empty(), "{words:?}: {stderr}");
         assert_eq!(folder.names(), ["a"], "{words:?}");
     }
 }

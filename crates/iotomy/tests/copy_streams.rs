@@ -135,8 +135,8 @@ fn a_file_added_to_itself_is_refused_and_stays() {
     let appending = || OpenOptions::new().append(true).open(&path).unwrap();
     for words in [&["a", "-"][..], &["/etc/hostname", "a", "-"]] {
         let output = folder.command(words).stdout(appending()).output().unwrap();
-        let said = refused(2, &output);
-        assert!(said.contains("to standard output: they are the same file"), "{said}");
+        let stderr = refused(2, &output);
+        assert!(stderr.contains("to standard output: they are the same file"), "{stderr}");
         assert_eq!(folder.read("a"), b"some text");
     }
     // The other way round, by standard input.

@@ -18,10 +18,10 @@ use support::{Need, iotomy, skip};
 #[track_caller]
 fn spared(folder: &Path, run: impl FnOnce() -> Output) -> String {
     fs::write(folder.join("old"), "old").unwrap();
-    let said = refused(2, &run());
-    assert_eq!(fs::read(folder.join("old")).unwrap(), b"old", "{said}");
-    assert!(!said.contains("empty now") && !said.contains("partial"), "{said}");
-    said
+    let stderr = refused(2, &run());
+    assert_eq!(fs::read(folder.join("old")).unwrap(), b"old", "{stderr}");
+    assert!(!stderr.contains("empty now") && !stderr.contains("partial"), "{stderr}");
+    stderr
 }
 
 #[test]
@@ -36,9 +36,12 @@ fn nothing_is_appended_to_a_block_device_whose_start_it_would_overwrite() {
     for words in refusals {
         let appending = OpenOptions::new().append(true).open(path).unwrap();
         let output = folder.command(words).stdout(appending).output().unwrap();
-        let said = refused(2, &output);
-        assert!(said.contains("cannot append to ") && said.contains("block device"), "{said}");
-        assert!(said.contains("--seek"), "{said}");
+        let stderr = refused(2, &output);
+        assert!(
+            stderr.contains("cannot append to ") && stderr.contains("block device"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("--seek"), "{stderr}");
         assert!(fs::read(path).unwrap() == vec![7; 1 << 20], "{words:?}");
     }
     // In place it is written to, and read back.
@@ -85,9 +88,9 @@ fn a_mover_that_gets_no_descriptor_empties_nothing() {
             assert!((6..64).contains(&most) && folder.read("old") == content(300_000), "{most}");
             break;
         }
-        let said = refused(2, &output);
-        assert!(said.contains("Too many open files"), "{said}");
-        assert_eq!(folder.read("old"), b"old", "{most}: {said}");
+        let stderr = refused(2, &output);
+        assert!(stderr.contains("Too many open files"), "{stderr}");
+        assert_eq!(folder.read("old"), b"old", "{most}: {stderr}");
     }
 }
 
@@ -120,8 +123,11 @@ fn an_output_onto_a_mounted_file_is_written_in_place_and_atomic_is_refused_with_
     assert_eq!(folder.names(), ["a", "b", "behind", "on"]);
     let script = "mount --bind behind on\n\"$IOTOMY\" copy --atomic a on";
     let Some(output) = where_mounts_are_private(&folder, script) else { return };
-    let said = refused(2, &output);
-    assert!(said.contains("it is a mount point") && said.contains("leave out --atomic"), "{said}");
+    let stderr = refused(2, &output);
+    assert!(
+        stderr.contains("it is a mount point") && stderr.contains("leave out --atomic"),
+        "{stderr}"
+    );
     assert_eq!(folder.read("behind"), record.as_bytes());
 }
 
@@ -156,8 +162,8 @@ done";
 
 fn refused_eight_times(output: &Output) {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "2\n".repeat(8), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.matches("they are the same file").count(), 8, "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr.matches("they are the same file").count(), 8, "{stderr}");
 }
 
 #[test]

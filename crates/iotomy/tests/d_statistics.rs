@@ -141,7 +141,7 @@ fn who_waits_for_a_device_is_told_at_both_ends_and_pages_are_counted() {
 fn a_wait_has_no_request_and_that_is_said() {
     let program = "io:::wait-start { trace(args[0]->b_bcount); }";
     let output = iotomy(&["d", "-e", "-n", program]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("these probes have no args[0]"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("these probes have no args[0]"), "{stderr}");
 }

@@ -55,11 +55,13 @@ fn a_damaged_history_is_set_aside_for_the_run_that_is_kept_next() {
     }
     let run = history.run(&["trace", "-q", "--save", "false"]);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    let said = stderr(&run);
-    assert!(said.starts_with("iotomy: the history was damaged (file is not a database) and is /"));
+    let stderr = stderr(&run);
     assert!(
-        said.contains("history.db.damaged-1 .recover` prints what can be read of it"),
-        "{said}"
+        stderr.starts_with("iotomy: the history was damaged (file is not a database) and is /")
+    );
+    assert!(
+        stderr.contains("history.db.damaged-1 .recover` prints what can be read of it"),
+        "{stderr}"
     );
     assert_eq!(names(&history.path("data/iotomy")), ["history.db", "history.db.damaged-1"]);
     assert!(fs::read(history.path("data/iotomy/history.db.damaged-1")).unwrap() == head);

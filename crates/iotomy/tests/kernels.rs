@@ -105,8 +105,11 @@ fn a_refused_part_leaves_the_counts_as_they_are_or_is_named() {
 }
 
 fn check(verb: &str, part: &str, errno: &str, run: &Output, expected: &BTreeMap<String, u64>) {
-    let said = stderr(run);
-    assert!(!said.contains("BEGIN PROG LOAD LOG") && !said.contains("panicked"), "{part}: {said}");
+    let stderr = stderr(run);
+    assert!(
+        !stderr.contains("BEGIN PROG LOAD LOG") && !stderr.contains("panicked"),
+        "{part}: {stderr}"
+    );
     if run.status.success() {
         let (counts, missing) = counts(run).unwrap_or_else(|| panic!("{verb}, {part}: {run:?}"));
         assert_eq!(&counts, expected, "{verb}, {part}");
@@ -115,11 +118,11 @@ fn check(verb: &str, part: &str, errno: &str, run: &Output, expected: &BTreeMap<
             assert!(!reason.is_empty() && !lost.is_empty(), "{verb}, {part}: {feature}");
         }
     } else {
-        assert!(BASE.contains(&part), "{verb} could have worked without {part}: {said}");
-        assert!(said.contains(errno), "{verb}, {part}: {said}");
+        assert!(BASE.contains(&part), "{verb} could have worked without {part}: {stderr}");
+        assert!(stderr.contains(errno), "{verb}, {part}: {stderr}");
         let (_, name) = part.split_once('=').unwrap();
-        let is_named = part.starts_with("map=") || said.contains(name);
-        assert!(is_named, "{verb}, {part}: {said}");
+        let is_named = part.starts_with("map=") || stderr.contains(name);
+        assert!(is_named, "{verb}, {part}: {stderr}");
     }
 }
 

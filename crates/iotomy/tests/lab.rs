@@ -120,14 +120,14 @@ fn a_run_that_skips_all_its_cases_says_why_also_without_a_report() {
     let beyond = ["wait", "-L", "waiter=select", "-L", "descriptors=5000", "-L", "active=1", "-q"];
     let output = user.run(&beyond);
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     assert!(
-        said.starts_with(
+        stderr.starts_with(
             "iotomy: wait measured nothing: all 2 cases were skipped: select supports"
         )
     );
-    assert!(said.contains("see iotomy lab list wait") && output.stdout.is_empty(), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(stderr.contains("see iotomy lab list wait") && output.stdout.is_empty(), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[test]

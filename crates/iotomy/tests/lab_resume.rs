@@ -30,8 +30,8 @@ fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
     send(child.id(), Signal::SIGINT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    let said = text(&output.stderr);
-    assert!(said.contains("to resume: iotomy lab run copy --resume"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("to resume: iotomy lab run copy --resume"), "{stderr}");
     let mut kept = store::load_sweep(user.kept("copy")).unwrap();
     assert!(kept.run.is_partial);
     // So little time is left that it has only to come to its end.

@@ -75,18 +75,18 @@ fn under(folder: &Path, limit: &str, way: &[&str], verb: &str) -> Output {
 
 /// Holds a run to what the file's head promises; whether iotomy was begun at all.
 fn is_orderly(output: &Output, what: &str) -> bool {
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     // The loader of libraries may be out of memory before there is an iotomy.
     let loader = format!("{IOTOMY}: error while loading shared libraries");
-    if said.contains(&loader) || output.status.code() == Some(99) {
+    if stderr.contains(&loader) || output.status.code() == Some(99) {
         return false;
     }
-    assert_eq!(output.status.signal(), None, "{what}: {said}");
-    assert!(!said.contains("panicked") && !said.contains("backtrace"), "{what}: {said}");
-    assert!(!said.contains("memory allocation of"), "{what}: {said}");
+    assert_eq!(output.status.signal(), None, "{what}: {stderr}");
+    assert!(!stderr.contains("panicked") && !stderr.contains("backtrace"), "{what}: {stderr}");
+    assert!(!stderr.contains("memory allocation of"), "{what}: {stderr}");
     let code = output.status.code().unwrap();
-    assert!(matches!(code, 0..=2 | 126 | 127), "{what}: {code}: {said}");
-    assert!(code == 0 || said.contains("iotomy: "), "{what}: {code}: {said}");
+    assert!(matches!(code, 0..=2 | 126 | 127), "{what}: {code}: {stderr}");
+    assert!(code == 0 || stderr.contains("iotomy: "), "{what}: {code}: {stderr}");
     true
 }
 
@@ -162,8 +162,8 @@ fn a_stack_that_is_refused_is_an_error_also_when_it_cannot_be_said() {
     let least = least_memory();
     for kib in (least - 8000..least + 12_000).step_by(1000) {
         let limit = format!("-s 64; ulimit -v {kib}");
-        let said = under(folder.path(), &limit, &[], "--version").stderr;
-        if String::from_utf8_lossy(&said).contains("iotomy: cannot allocate a stack: ") {
+        let stderr = under(folder.path(), &limit, &[], "--version").stderr;
+        if String::from_utf8_lossy(&stderr).contains("iotomy: cannot allocate a stack: ") {
             met += 1;
             let mut command = command_under(folder.path(), &limit, &[], "--version");
             let output = command.stderr(full()).output().unwrap();
@@ -190,13 +190,13 @@ fn what_was_taken_from_a_pipe_and_cannot_be_written_is_told_and_left_to_no_other
         write.write_all(&[7; 1000]).unwrap();
         drop(write);
         let output = command.stdin(read).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("io_uring_setup") {
-            skip(Need::IoUring, &said);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("io_uring_setup") {
+            skip(Need::IoUring, &stderr);
             continue;
         }
         let lost = "after 0 bytes, 1,000 more were taken from standard input and are lost";
-        assert!(is_orderly(&output, &verb) && said.contains(lost), "{verb}: {said}");
+        assert!(is_orderly(&output, &verb) && stderr.contains(lost), "{verb}: {stderr}");
     }
 }
 
@@ -226,8 +226,8 @@ fn a_copy_that_has_no_descriptor_left_to_ask_by_is_whole() {
         for verb in ["copy --atomic --fsync source target", "copy --json record source target"] {
             let output = under(folder.path(), &format!("-n {descriptors}"), &[], verb);
             assert!(is_orderly(&output, verb), "{output:?}");
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(!said.contains("cannot close"), "{descriptors}: {verb}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(!stderr.contains("cannot close"), "{descriptors}: {verb}: {stderr}");
         }
     }
 }

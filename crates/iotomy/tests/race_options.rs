@@ -70,8 +70,8 @@ fn what_cannot_be_meant_is_refused_with_what_can() {
     }
     let raced = raced(&["--user-stacks", "touch ran", "touch ran"]);
     assert_eq!(raced.code(), 2);
-    let said = raced.stderr();
-    assert!(said.contains("were not provided:\n  --flame <FILE>"), "{said}");
+    let stderr = raced.stderr();
+    assert!(stderr.contains("were not provided:\n  --flame <FILE>"), "{stderr}");
     assert!(!raced.folder.path().join("ran").exists());
 }
 
@@ -207,11 +207,11 @@ fn caches_are_dropped_before_each_run() {
     assert!(asis.len() == 3 && asis[1..].iter().any(|bytes| *bytes > 0), "{asis:?}");
     if support::root() {
         let (output, dropped) = found(&["--drop-caches", "-w", "0"]);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         // A container may keep its root from it: then that is said.
         match output.status.success() {
             true => assert_eq!(dropped, [0; 3]),
-            false => assert!(said.contains("--drop-caches"), "{said}"),
+            false => assert!(stderr.contains("--drop-caches"), "{stderr}"),
         }
     }
 }
@@ -257,12 +257,12 @@ fn a_flame_graph_that_cannot_be_sampled_is_refused_before_anything_is_run() {
     let folder = support::for_everyone();
     let words = ["race", "--flame", "x.svg", "-r", "1", "echo A > ran", "echo B > ran"];
     let output = support::as_nobody(folder.path()).args(words).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.starts_with("iotomy: cannot draw --flame: "), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.starts_with("iotomy: cannot draw --flame: "), "{stderr}");
     assert!(
-        said.contains("; anatomy needs the bpf observer") && said.lines().count() == 1,
-        "{said}"
+        stderr.contains("; anatomy needs the bpf observer") && stderr.lines().count() == 1,
+        "{stderr}"
     );
     assert!(!folder.path().join("ran").exists() && !folder.path().join("x.svg").exists());
 }

@@ -46,9 +46,9 @@ fn who_sleeps_longer_is_slower_and_it_is_said() {
     assert!(walls(&race).iter().all(|found| found.base == "A"));
     assert_eq!(race.plan.shared_error, Some(0.05));
     let few = quick(&["-r", "2", "true", "true", "true", "true"]);
-    let said = few.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("try -r 5 or more"), "{said}");
-    assert!(said.contains("the 3 comparisons share a false-positive rate of 5 %"), "{said}");
+    let stdout = few.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains("try -r 5 or more"), "{stdout}");
+    assert!(stdout.contains("the 3 comparisons share a false-positive rate of 5 %"), "{stdout}");
 }
 
 /// That the harness favours no side so much that every race of a command with itself is wrong: with an error of
@@ -92,8 +92,8 @@ fn a_few_runs_that_lie_far_apart_are_decided_and_fewer_say_how_many_it_takes() {
     }
     let raced = quick(&["-r", "3", "sleep 0.01", "sleep 0.4"]);
     assert_eq!(wall(&raced.record()).verdict, RaceVerdict::Undecided);
-    let said = raced.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("try -r 4 or more"), "{said}");
+    let stdout = raced.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains("try -r 4 or more"), "{stdout}");
 }
 
 #[test]

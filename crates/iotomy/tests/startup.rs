@@ -92,8 +92,11 @@ fn what_make_build_makes_loads_no_library() {
         let mut command = Command::new(&iotomy);
         let ran = command.args(words).env("LD_PRELOAD", "/no/such/library").output().unwrap();
         // The loader of libraries would name what it cannot preload.
-        let said = stderr(&ran);
-        assert!(!ran.stdout.is_empty() && !said.contains("/no/such/library"), "{words:?}: {said}");
+        let stderr = stderr(&ran);
+        assert!(
+            !ran.stdout.is_empty() && !stderr.contains("/no/such/library"),
+            "{words:?}: {stderr}"
+        );
     }
 }
 

@@ -62,8 +62,8 @@ fn run(observer: &str, options: &[&str], script: &str) -> Traced {
 
 /// The number that the program printed behind a word.
 fn number(traced: &Traced, word: &str) -> u16 {
-    let said = traced.stdout();
-    let line = said.lines().find_map(|line| line.strip_prefix(word)).unwrap();
+    let stdout = traced.stdout();
+    let line = stdout.lines().find_map(|line| line.strip_prefix(word)).unwrap();
     line.trim().parse().unwrap()
 }
 

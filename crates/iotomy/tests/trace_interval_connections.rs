@@ -43,11 +43,11 @@ fn intervals(words: &[&str]) -> (Vec<Trace>, String, String) {
     let options = ["trace", "--observer", "bpf", "--peers", "-i", "0.1"];
     let output = iotomy(&[&options[..], &["--json", file.to_str().unwrap(), "--"], words].concat());
     let output = { output }.output().unwrap();
-    let said = text(&output.stderr[..]);
-    assert!(output.status.success(), "{said}");
+    let stderr = text(&output.stderr[..]);
+    assert!(output.status.success(), "{stderr}");
     let records = records(&std::fs::read_to_string(file).unwrap());
     let printed = text(&output.stdout[..]);
-    (records, printed.lines().next().unwrap_or_default().to_owned(), said)
+    (records, printed.lines().next().unwrap_or_default().to_owned(), stderr)
 }
 
 /// The rows of a role and a peer in each interval that has some.

@@ -85,15 +85,15 @@ fn each_call_that_fulfils_it_has_a_record_and_the_newest_are_kept() {
             assert_eq!(own.table_bytes > 0, observer == "bpf", "{own:?}");
         }
         let fired: Vec<u64> = kept.iter().map(|record| record.ring.unwrap().fired).collect();
-        let said = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
+        let stderr = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
         // Where a disk or a CPU is busy, records are still being written when the next one is due.
-        let left_out = said.matches("iotomy: a record was left out").count() as u64;
-        assert!((1..=1 + left_out).contains(&(fired[1] - fired[0])), "{fired:?}: {said}");
+        let left_out = stderr.matches("iotomy: a record was left out").count() as u64;
+        assert!((1..=1 + left_out).contains(&(fired[1] - fired[0])), "{fired:?}: {stderr}");
         // The one at the end is of the watch, and has its own name.
         let end = load(&traced.json());
         let ring = end.ring.unwrap();
         assert_eq!((ring.goes_on, end.ended_by), (false, None));
-        assert!((fired[1]..=fired[1] + left_out).contains(&ring.fired), "{fired:?}: {said}");
+        assert!((fired[1]..=fired[1] + left_out).contains(&ring.fired), "{fired:?}: {stderr}");
         for wanted in [
             "ms, fulfilled --until",
             "fulfilled it after",
@@ -102,10 +102,10 @@ fn each_call_that_fulfils_it_has_a_record_and_the_newest_are_kept() {
             "calls fulfilled errno == ENOTDIR, counted once a stretch at most",
             "iotomy itself: ",
         ] {
-            assert!(said.contains(wanted), "{wanted}: {said}");
+            assert!(stderr.contains(wanted), "{wanted}: {stderr}");
         }
-        let written = said.matches("iotomy: wrote record-").count() as u64;
-        assert_eq!(written + left_out, ring.fired, "{said}");
+        let written = stderr.matches("iotomy: wrote record-").count() as u64;
+        assert_eq!(written + left_out, ring.fired, "{stderr}");
     });
 }
 
@@ -169,9 +169,9 @@ fn a_signal_has_the_stretch_written_and_is_not_the_commands() {
         let ended = watching.end();
         assert_eq!(ended.code(), 128 + Signal::SIGTERM as i32, "{}", ended.stderr());
         assert_eq!(names(&folder).len(), 3);
-        let said = ended.stderr();
-        assert!(said.contains("SIGUSR1"), "{said}");
-        assert_eq!(said.contains("so far"), !condition.is_empty(), "{said}");
+        let stderr = ended.stderr();
+        assert!(stderr.contains("SIGUSR1"), "{stderr}");
+        assert_eq!(stderr.contains("so far"), !condition.is_empty(), "{stderr}");
         assert!(load(&ended.json()).ring.is_some_and(|ring| !ring.goes_on));
     }
 }
@@ -212,9 +212,9 @@ fn a_record_that_cannot_be_written_fails_the_run_and_not_the_command() {
     let words = ["trace", "--ring", "60", "--keep", "2", "--until", "errno == ENOTDIR", "--json"];
     let mut command = iotomy(&words);
     let output = command.arg(&json).args(["--", "perl", "-e", &script]).output().unwrap();
-    let said = text(&output.stderr[..]);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("cannot write") && said.contains("inner/record-20"), "{said}");
+    let stderr = text(&output.stderr[..]);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("cannot write") && stderr.contains("inner/record-20"), "{stderr}");
 }
 
 #[test]
@@ -226,11 +226,11 @@ fn records_are_not_kept_in_a_fifo() {
     for (option, rest) in [("--json", keeps), ("--output", keeps), ("--json", &[])] {
         let words = [&["trace", "--ring", "60"], rest, &[option]].concat();
         let output = iotomy(&words).arg(&fifo).args(["--", "true"]).output().unwrap();
-        let said = text(&output.stderr[..]);
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        let stderr = text(&output.stderr[..]);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
         let wanted =
             format!("/fifo: it is a FIFO, and --ring writes one after another; give {option}");
-        assert!(said.contains(&wanted), "{said}");
+        assert!(stderr.contains(&wanted), "{stderr}");
     }
 }
 
@@ -267,9 +267,9 @@ fn what_would_write_nothing_is_refused() {
         (&["--ring", "1", "--keep", "2", "-q"], "--json or --output"),
     ] {
         let output = iotomy(&[&["trace"], words, &["true"]].concat()).output().unwrap();
-        let said = text(&output.stderr[..]);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(wanted), "{said}");
+        let stderr = text(&output.stderr[..]);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(wanted), "{stderr}");
     }
     // Nothing fulfilled it.
     each_observer(|observer| {

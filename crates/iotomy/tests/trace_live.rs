@@ -180,10 +180,10 @@ fn without_a_terminal_it_says_so_and_runs_nothing() {
     };
     for (term, reason) in [("xterm", "without a terminal"), ("dumb", "TERM is dumb")] {
         let refused = run(term);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.starts_with("iotomy: cannot show a live view"), "{said}");
-        assert!(said.contains(reason), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{stderr}");
+        assert!(stderr.starts_with("iotomy: cannot show a live view"), "{stderr}");
+        assert!(stderr.contains(reason), "{stderr}");
     }
     if fs::exists(made).unwrap() {
         panic!("the command ran");

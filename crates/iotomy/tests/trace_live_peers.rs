@@ -94,9 +94,9 @@ fn peers_open(observer: &str) {
     assert!(first.read_calls > 0 && first.read_bytes.abs_diff(first.read_calls * 3) <= 3);
     assert!(first.write_calls > 0 && first.write_bytes.abs_diff(first.write_calls * 5) <= 5);
     assert_eq!(served.count(), 2);
-    let said = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(said.contains(&format!("tcp 127.0.0.1 (port {port} here)")), "{said}");
-    assert!(said.contains(&name), "{said}");
+    let stdout = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(stdout.contains(&format!("tcp 127.0.0.1 (port {port} here)")), "{stdout}");
+    assert!(stdout.contains(&name), "{stdout}");
 }
 
 #[test]
@@ -203,9 +203,9 @@ fn connections_are_shown_and_saved_with_what_came_of_them() {
         let refused = row(Role::Connect, &|ends| ends.remote.as_ref() == Some(&nobody));
         assert_eq!((refused.opened, refused.errors["ECONNREFUSED"]), (0, 3));
     }
-    let said = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(
-        said.contains("ECONNREFUSED 3") && said.contains(&format!("127.0.0.1:{dead}")),
-        "{said}"
+        stdout.contains("ECONNREFUSED 3") && stdout.contains(&format!("127.0.0.1:{dead}")),
+        "{stdout}"
     );
 }

@@ -52,9 +52,9 @@ fn addresses_of_sockets(observer: &str) {
     tracing.command.current_dir(folder.path());
     let traced = tracing.run();
     assert_eq!(traced.code(), 0, "{}", traced.stderr());
-    let said = traced.stdout();
+    let stdout = traced.stdout();
     let numbers = |what: &str| -> Vec<u16> {
-        let lines = said.lines().filter_map(|line| line.strip_prefix(what));
+        let lines = stdout.lines().filter_map(|line| line.strip_prefix(what));
         lines.map(|number| number.trim().parse().unwrap()).collect()
     };
     let record = traced.record();
@@ -194,10 +194,10 @@ fn a_receiver_that_does_not_read_limits_its_sender_by_its_window() {
 fn limits_of_a_stalled_sender(observer: &str) {
     let traced = traced(observer, &["--peers"], &["python3", "-c", STALL]);
     assert_eq!(traced.code(), 0, "{}", traced.stderr());
-    let said = traced.stdout();
+    let stdout = traced.stdout();
     let word = |what: &str| {
-        let line = said.lines().find_map(|line| line.strip_prefix(what));
-        line.unwrap_or_else(|| panic!("{what}: {said}")).trim().to_owned()
+        let line = stdout.lines().find_map(|line| line.strip_prefix(what));
+        line.unwrap_or_else(|| panic!("{what}: {stdout}")).trim().to_owned()
     };
     let number = |what: &str| word(what).parse::<u64>().unwrap();
     let server = format!("127.0.0.1:{}", number("port"));
@@ -223,7 +223,7 @@ fn limits_of_a_stalled_sender(observer: &str) {
     let receiver = record.connections.iter().find(|one| one.ends.role == Some(Role::Accept));
     let receiver = receiver.unwrap().tcp.as_ref().unwrap();
     assert_eq!(receiver.rwnd_limited_ns, Some(0), "it has sent nothing: {receiver:?}");
-    if let Some(ss) = said.lines().find_map(|line| line.strip_prefix("ss ")) {
+    if let Some(ss) = stdout.lines().find_map(|line| line.strip_prefix("ss ")) {
         let words = ss.split(' ').filter_map(|word| word.split_once(':'));
         let of = |name: &str| words.clone().find(|(word, _)| *word == name).unwrap().1;
         let ms = |name: &str| of(name).trim_end_matches("ms").parse::<u64>().unwrap();
@@ -274,8 +274,8 @@ fn connections_that_wait_to_be_accepted_are_counted_at_the_accept() {
 fn queues_of_listeners(observer: &str) {
     let traced = traced(observer, &["--peers"], &["python3", "-c", QUEUES]);
     assert_eq!(traced.code(), 0, "{}", traced.stderr());
-    let said = traced.stdout();
-    let line = |what: &str| said.lines().find_map(|line| line.strip_prefix(what)).map(str::trim);
+    let stdout = traced.stdout();
+    let line = |what: &str| stdout.lines().find_map(|line| line.strip_prefix(what)).map(str::trim);
     let record = traced.record();
     let of = |port: &str| {
         let local = format!("127.0.0.1:{port}");

@@ -112,8 +112,8 @@ fn counts(row: &Exchange) -> [u64; 5] {
 }
 
 fn port(traced: &Traced) -> u16 {
-    let said = traced.stdout();
-    said.lines().find_map(|line| line.strip_prefix("port ")).unwrap().trim().parse().unwrap()
+    let stdout = traced.stdout();
+    stdout.lines().find_map(|line| line.strip_prefix("port ")).unwrap().trim().parse().unwrap()
 }
 
 #[test]
@@ -214,9 +214,9 @@ fn a_delay_is_in_the_part_that_it_is_of() {
     }
     let traced = run(DELAYS);
     let record = traced.whole_record();
-    let said = traced.stdout();
+    let stdout = traced.stdout();
     let ports: Vec<&str> =
-        said.lines().find_map(|line| line.strip_prefix("port ")).unwrap().split(' ').collect();
+        stdout.lines().find_map(|line| line.strip_prefix("port ")).unwrap().split(' ').collect();
     let row = |role: Role, port: usize| {
         let end = format!("127.0.0.1:{}", ports[port]);
         let is = |row: &&Exchange| {
@@ -445,9 +445,9 @@ fn requests_are_the_same_without_what_may_be_refused() {
     assert!(record.requests.is_empty(), "{:#?}", record.requests);
     let missing = &record.observer.missing;
     assert!(missing.iter().any(|one| one.feature == "requests"), "{missing:?}");
-    let said = traced.stderr();
-    assert!(said.contains("the kernel refused requests ("), "{said}");
-    assert!(!said.contains("no counted request went"), "{said}");
+    let stderr = traced.stderr();
+    assert!(stderr.contains("the kernel refused requests ("), "{stderr}");
+    assert!(!stderr.contains("no counted request went"), "{stderr}");
 }
 
 #[test]
@@ -577,6 +577,6 @@ fn requests_are_refused_where_they_cannot_be_timed() {
         assert!(!run.status.success(), "{options:?}: {run:?}");
         String::from_utf8(run.stderr).unwrap()
     };
-    let said = refused(&["--observer", "ptrace"]);
-    assert!(said.contains("--requests") && said.contains("use the observer bpf"), "{said}");
+    let stderr = refused(&["--observer", "ptrace"]);
+    assert!(stderr.contains("--requests") && stderr.contains("use the observer bpf"), "{stderr}");
 }

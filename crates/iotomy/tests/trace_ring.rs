@@ -52,9 +52,9 @@ fn the_record_is_of_the_last_stretch() {
         for call in &record.calls {
             assert_eq!(call.wall_times.total(), call.calls, "{call:?}");
         }
-        let said = text(&output.stderr[..]);
-        assert!(said.contains("the last ") && said.contains("chdir"), "{said}");
-        assert!(!said.contains("rmdir"), "{said}");
+        let stderr = text(&output.stderr[..]);
+        assert!(stderr.contains("the last ") && stderr.contains("chdir"), "{stderr}");
+        assert!(!stderr.contains("rmdir"), "{stderr}");
     });
 }
 
@@ -98,8 +98,8 @@ fn the_slowest_calls_of_the_stretch_are_kept_whole() {
         let words = ["trace", "--observer", observer, "--ring", "1", "--slowest", "5"];
         let rest = ["--json", json, "--", "perl", "-e", script];
         let output = iotomy(&[&words[..], &rest].concat()).output().unwrap();
-        let said = text(&output.stderr[..]);
-        assert!(output.status.success() && said.contains("slowest call"), "{said}");
+        let stderr = text(&output.stderr[..]);
+        assert!(output.status.success() && stderr.contains("slowest call"), "{stderr}");
         let record = record(&file);
         let calls = &record.slowest;
         assert!((2..=5).contains(&calls.len()), "{calls:?}");
@@ -152,9 +152,12 @@ fn what_is_of_the_whole_watch_is_refused() {
     for option in [&["-i", "1"][..], &["--live"], &["--paths"], &["--threads"], &["--files"]] {
         let words = [&["trace", "--ring", "5"], option, &["true"]].concat();
         let output = iotomy(&words).output().unwrap();
-        let said = text(&output.stderr[..]);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("--ring") && said.contains(option[0].trim_matches('-')), "{said}");
+        let stderr = text(&output.stderr[..]);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(
+            stderr.contains("--ring") && stderr.contains(option[0].trim_matches('-')),
+            "{stderr}"
+        );
     }
 }
 
@@ -170,9 +173,9 @@ fn the_ring_operations_of_the_stretch_are_kept() {
         ["fio", "--name=a", "--ioengine=io_uring", "--size=1M", "--bs=16k", "--rw=read", &file];
     let words = ["trace", "--observer", "bpf", "--ring", "1000", "--json", &json, "--"];
     let output = iotomy(&[&words[..], &fio].concat()).output().unwrap();
-    let said = text(&output.stderr[..]);
+    let stderr = text(&output.stderr[..]);
     if output.status.code() != Some(0) {
-        return skip(Need::IoUring, &format!("fio: {said}"));
+        return skip(Need::IoUring, &format!("fio: {stderr}"));
     }
     let record = record(Path::new(&json));
     if record.observer.sees_rings != Some(true) {
@@ -183,5 +186,5 @@ fn the_ring_operations_of_the_stretch_are_kept() {
         (sum.0 + row.completed, sum.1 + row.bytes, sum.2 + row.in_flight)
     });
     assert_eq!((sums, record.observer.lost_requests), ((64, 1 << 20, 0), 0), "{record:?}");
-    assert!(said.contains("ring operation ") && !said.contains("not watched"), "{said}");
+    assert!(stderr.contains("ring operation ") && !stderr.contains("not watched"), "{stderr}");
 }

@@ -43,10 +43,10 @@ fn signals_to_iotomy_reach_the_command_and_the_report_is_printed() {
             watching.line();
             watching.signal(signal);
             let traced = watching.end();
-            let said = traced.stderr();
-            assert_eq!(traced.code(), 128 + signal as i32, "{observer} {signal}: {said}");
+            let stderr = traced.stderr();
+            assert_eq!(traced.code(), 128 + signal as i32, "{observer} {signal}: {stderr}");
             assert_eq!(traced.record().exit, Some(Exit::Signal(signal as i32)));
-            assert!(said.starts_with("perl ("), "{said}");
+            assert!(stderr.starts_with("perl ("), "{stderr}");
         }
     });
 }
@@ -303,11 +303,11 @@ fn a_signal_at_any_moment_ends_the_command_and_is_what_iotomy_ends_with() {
             // No wait for anything: the moment to strike.
             std::thread::sleep(whole * moment / 16);
             support::send(child.id(), Signal::SIGTERM);
-            let said = support::text(child.stderr.take().unwrap());
+            let stderr = support::text(child.stderr.take().unwrap());
             let status = child.wait().unwrap();
             // It came before signals are held back, or after.
             let ended = status.code() == Some(143) || status.signal() == Some(15);
-            assert!(ended, "{observer} {moment}: {status}: {said}");
+            assert!(ended, "{observer} {moment}: {status}: {stderr}");
         }
     });
 }

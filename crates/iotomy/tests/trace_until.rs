@@ -42,8 +42,8 @@ fn the_first_call_that_fulfils_it_ends_the_watch_and_the_command_runs_on() {
         let bytes: u64 = record.calls.iter().map(|row| row.bytes).sum();
         assert_eq!(bytes, (1..=1234).sum::<u64>());
         assert!(end.call.start_ns + end.call.wall_ns <= record.wall_ns);
-        let said = traced.stderr();
-        assert!(said.contains("ended by") && said.contains("write in perl ("), "{said}");
+        let stderr = traced.stderr();
+        assert!(stderr.contains("ended by") && stderr.contains("write in perl ("), "{stderr}");
     });
 }
 
@@ -80,8 +80,8 @@ fn sums_are_of_the_counted_calls() {
             assert_eq!((end.count, end.sum_bytes), sums, "{options:?}");
             let asked = if sums.0.is_some() { "count() was " } else { "sum(bytes) was 1.00 MiB" };
             // The line may be wrapped.
-            let said = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(said.contains(asked), "{said}");
+            let stderr = traced.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(stderr.contains(asked), "{stderr}");
         }
     });
 }
@@ -235,8 +235,8 @@ fn the_last_interval_names_the_call() {
             panic!("{last}")
         };
         assert_eq!(record.ended_by.unwrap().call.bytes, Some(77));
-        let said = text(&output.stderr[..]);
-        assert!(said.contains("ended the watch") && said.contains("ended by"), "{said}");
+        let stderr = text(&output.stderr[..]);
+        assert!(stderr.contains("ended the watch") && stderr.contains("ended by"), "{stderr}");
     });
 }
 
@@ -252,13 +252,13 @@ fn mistakes_are_told_at_their_place() {
         ("--until", "call == \"ring:reed\"", "^^^^^^^^^^^", "no call has this name"),
     ] {
         let output = iotomy(&["trace", option, condition, "true"]).output().unwrap();
-        let told = text(&output.stderr[..]);
+        let stderr = text(&output.stderr[..]);
         if said.is_empty() {
-            assert_ne!(output.status.code(), Some(2), "{told}");
+            assert_ne!(output.status.code(), Some(2), "{stderr}");
             continue;
         }
-        assert_eq!(output.status.code(), Some(2), "{condition}: {told}");
-        assert!(told.contains(place) && told.contains(said), "{condition}: {told}");
-        assert!(told.starts_with(&format!("iotomy: {option}: ")), "{told}");
+        assert_eq!(output.status.code(), Some(2), "{condition}: {stderr}");
+        assert!(stderr.contains(place) && stderr.contains(said), "{condition}: {stderr}");
+        assert!(stderr.starts_with(&format!("iotomy: {option}: ")), "{stderr}");
     }
 }

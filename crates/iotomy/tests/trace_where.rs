@@ -78,9 +78,9 @@ fn a_file_has_the_present_name_of_its_directory() {
 fn a_condition_that_no_call_can_fulfil_is_refused() {
     for condition in ["1 == 2", "call == \"read\" && call == \"write\""] {
         let run = support::iotomy(&["trace", "--where", condition, "--", "true"]).output().unwrap();
-        let said = String::from_utf8(run.stderr).unwrap();
-        assert_eq!(run.status.code(), Some(2), "{condition}: {said}");
-        assert!(said.contains("--where: no call or ring operation"), "{condition}: {said}");
+        let stderr = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{condition}: {stderr}");
+        assert!(stderr.contains("--where: no call or ring operation"), "{condition}: {stderr}");
     }
 }
 

@@ -242,8 +242,8 @@ fn what_an_intermediate_pipe_holds_is_not_lost() {
         let told = check(&fault("EIO", None), &all, folder.path());
         assert_eq!((told.outcome.as_str(), told.errno), ("failed", 5));
         // Nothing can be saved: the source gets back what was taken.
-        let told = check(&fault("EIO", Some("write:error=ENOSPC:when=1")), &all, folder.path());
-        assert_eq!((told.outcome.as_str(), told.errno), ("failed", 28));
+        let message = check(&fault("EIO", Some("write:error=ENOSPC:when=1")), &all, folder.path());
+        assert_eq!((message.outcome.as_str(), message.errno), ("failed", 28));
     }
 }
 

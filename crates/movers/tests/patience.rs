@@ -197,10 +197,10 @@ fn a_run_over_many_extents_makes_one_ring() {
         .args(["-", "auto"])
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    if said.contains("refused io_uring_setup") {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    if stderr.contains("refused io_uring_setup") {
         return skip(Need::IoUring, "no io_uring");
     }
-    assert_eq!(said.matches("io_uring_setup(").count(), 1);
+    assert_eq!(stderr.matches("io_uring_setup(").count(), 1);
     assert_eq!(difference(&std::fs::read(&target).unwrap(), &all), None);
 }

@@ -203,8 +203,8 @@ mod tests {
         for _ in 0..2 {
             let output = skipping("root", &skips);
             assert!(output.status.success(), "{output:?}");
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(said, "skip 1: tests::skips_if_asked: bpf: there is\nnone\n");
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(stderr, "skip 1: tests::skips_if_asked: bpf: there is\nnone\n");
         }
         let kept = std::fs::read_to_string(&skips).unwrap();
         std::fs::remove_file(&skips).unwrap();
@@ -220,8 +220,8 @@ mod tests {
             let skips = file(require);
             let output = skipping(require, &skips);
             assert_eq!(output.status.code(), Some(101), "{output:?}");
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(said.contains(says), "{said}");
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            assert!(stdout.contains(says), "{stdout}");
             assert!(!skips.exists());
         }
     }

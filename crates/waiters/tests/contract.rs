@@ -284,8 +284,11 @@ fn what_a_waiter_does_not_watch_it_refuses_and_says_why() {
         let refused = refused.map(|pair| pair.as_fd()).chain([file.as_fd()]);
         for fd in refused {
             let error = under.try_add(fd, Interest::READ, 1).unwrap_err();
-            let said = error.to_string();
-            assert!(said.contains("cannot watch descriptor") && error.hint.is_some(), "{said}");
+            let message = error.to_string();
+            assert!(
+                message.contains("cannot watch descriptor") && error.hint.is_some(),
+                "{message}"
+            );
             under.silent("what was refused");
         }
     }

@@ -36,9 +36,9 @@ fn more_than_1024_are_watched_or_refused_clearly() {
                 (Err(error), Some(highest)) => {
                     let fd = pair.watched.as_raw_fd();
                     assert!(fd > highest, "{error}");
-                    let said = error.to_string();
-                    assert!(said.contains(&format!("descriptor {fd}")), "{said}");
-                    assert!(said.contains("1,024") && said.contains("epoll"), "{said}");
+                    let message = error.to_string();
+                    assert!(message.contains(&format!("descriptor {fd}")), "{message}");
+                    assert!(message.contains("1,024") && message.contains("epoll"), "{message}");
                 }
                 (Err(error), None) => panic!("{error}"),
             }

@@ -42,8 +42,8 @@ fn calls(waiter: &Declaration, operation: &str, times: u64, log: &Path) -> Count
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.starts_with("done"), "{} {operation} {times}: {said}", waiter.name);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("done"), "{} {operation} {times}: {stderr}", waiter.name);
     let mut counts = Counts::new();
     for line in std::fs::read_to_string(log).unwrap().lines() {
         let Some((_, call)) = line.split_once(' ') else { continue };
@@ -153,10 +153,10 @@ fn a_full_queue_of_signals_loses_nothing_and_is_counted() {
     // Where it does not work, that has been said.
     let Some(waiter) = all.iter().find(|waiter| waiter.name == "sigio") else { return };
     let output = Command::new(watch()).args([waiter.name, "overflow", "0", "40"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
-    let counted = said.lines().find_map(|line| line.strip_prefix("overflows ")).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    let counted = stderr.lines().find_map(|line| line.strip_prefix("overflows ")).unwrap();
     let (overflows, sweeps) = counted.split_once(" sweeps ").unwrap();
     let (overflows, sweeps): (u64, u64) = (overflows.parse().unwrap(), sweeps.parse().unwrap());
-    assert!(overflows >= 1 && sweeps == overflows, "{said}");
+    assert!(overflows >= 1 && sweeps == overflows, "{stderr}");
 }

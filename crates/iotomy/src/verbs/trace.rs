@@ -472,8 +472,9 @@ pub(super) fn command(argv: &[OsString], user: &UserArgs) -> Result<Command, Ref
     let path = own.map(|(_, path)| path.clone()).or_else(|| std::env::var_os("PATH"));
     command.program = find_program(name, path.as_deref()).map_err(|error| {
         let status = exec_status(&error);
-        let said = anyhow!("cannot run {}: {error}{}", path_text(name), program_hint(name, &error));
-        Refusal::Program(said, status)
+        let message =
+            anyhow!("cannot run {}: {error}{}", path_text(name), program_hint(name, &error));
+        Refusal::Program(message, status)
     })?;
     Ok(command)
 }

@@ -44,9 +44,9 @@ impl Folder {
 /// The one line of an error.
 #[track_caller]
 pub(crate) fn refused(status: i32, output: &Output) -> String {
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(status), "{output:?}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with("iotomy: cannot ") && !said.ends_with(".\n"), "{said}");
-    said
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.starts_with("iotomy: cannot ") && !stderr.ends_with(".\n"), "{stderr}");
+    stderr
 }

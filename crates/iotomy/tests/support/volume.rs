@@ -31,8 +31,8 @@ impl Volume {
         ] {
             let done = bare(words[0], &words[1..]).stderr(Stdio::piped()).output().unwrap();
             if !done.status.success() {
-                let said = String::from_utf8_lossy(&done.stderr).into_owned();
-                skip(Need::Devices, &format!("{} does not work here: {}", words[0], said.trim()));
+                let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+                skip(Need::Devices, &format!("{} does not work here: {}", words[0], stderr.trim()));
                 return None;
             }
         }
@@ -99,8 +99,8 @@ impl Device {
         }
         let made = bare("losetup", &["-f", "--show", file.to_str().unwrap()]).output().unwrap();
         if !made.status.success() {
-            let said = String::from_utf8_lossy(&made.stderr).into_owned();
-            skip(Need::Devices, &format!("no loop device to be had here: {}", said.trim()));
+            let stderr = String::from_utf8_lossy(&made.stderr).into_owned();
+            skip(Need::Devices, &format!("no loop device to be had here: {}", stderr.trim()));
             return None;
         }
         Some(Self(String::from_utf8(made.stdout).unwrap().trim().to_owned()))
@@ -148,8 +148,8 @@ impl Drop for Volume {
 fn unmounts(options: &[&str], mounted: &Path) -> Result<(), String> {
     let mut command = bare("umount", options);
     let output = command.arg(mounted).output().map_err(|error| error.to_string())?;
-    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    output.status.success().then_some(()).ok_or_else(said)
+    let stderr = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    output.status.success().then_some(()).ok_or_else(stderr)
 }
 
 fn is_mounted(directory: &Path) -> bool {

@@ -57,10 +57,10 @@ pub(super) fn recipe(kind: &'static str, layout: &str, files: u64) -> Recipe<'st
 
 /// Refuses to fill the directory unless twice the room is free.
 pub(super) fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Result<(), Skip> {
-    let told = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
+    let stderr = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
     let fs = case.name("fs");
     let advice = if fs == "here" { "; name another directory with --path" } else { "" };
-    Disk::from_statvfs(&told)
+    Disk::from_statvfs(&stderr)
         .check(files * WRITTEN, files)
         .map_err(|Skip(reason)| Skip(format!("{fs}: {reason}{advice}")))
 }
