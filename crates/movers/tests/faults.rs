@@ -236,14 +236,14 @@ fn what_an_intermediate_pipe_holds_is_not_lost() {
     std::fs::write(folder.path().join("source"), &all).unwrap();
     for fault in [splice_out, splice_out_to_a_pipe] {
         // The target takes no pages: the rest is copied.
-        let told = check(&fault("EINVAL", None), &all, folder.path());
-        assert_eq!(told.outcome, "done");
-        // The target fails: what was in the pipe is saved, and the failure told.
-        let told = check(&fault("EIO", None), &all, folder.path());
-        assert_eq!((told.outcome.as_str(), told.errno), ("failed", 5));
+        let report = check(&fault("EINVAL", None), &all, folder.path());
+        assert_eq!(report.outcome, "done");
+        // The target fails: what was in the pipe is saved, and the failure is reported.
+        let report = check(&fault("EIO", None), &all, folder.path());
+        assert_eq!((report.outcome.as_str(), report.errno), ("failed", 5));
         // Nothing can be saved: the source gets back what was taken.
-        let message = check(&fault("EIO", Some("write:error=ENOSPC:when=1")), &all, folder.path());
-        assert_eq!((message.outcome.as_str(), message.errno), ("failed", 28));
+        let report = check(&fault("EIO", Some("write:error=ENOSPC:when=1")), &all, folder.path());
+        assert_eq!((report.outcome.as_str(), report.errno), ("failed", 28));
     }
 }
 
