@@ -143,11 +143,8 @@ fn whole_records_of_machines_have_the_machine_as_an_axis_and_verdicts_each() {
 fn over_all_machines_a_claim_is_what_it_is_on_each() {
     use ClaimVerdict::{Fails, Holds, Inconclusive};
     let whole = run_of(copy(), Size::Quick, None, "a");
-    let plan = plan::common(
-        copy(),
-        std::slice::from_ref(&*Box::leak(Box::new(given("a", whole.clone())))),
-    );
-    let plan = plan.unwrap();
+    let record = given("a", whole.clone());
+    let plan = plan::common(copy(), std::slice::from_ref(&record)).unwrap();
     let all = plan.cases.len();
     let machine = |name: &str, verdict| SweepMachine {
         machine: Machine { name: name.into(), ..Machine::default() },
