@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::statistic::{Joins, Statistics};
-use crate::{Call, LedgerRow, Trace};
+use crate::{Call, Factor, LedgerRow, Trace};
 
 /// The windows of time in which calls were counted: those that were entered in one, until they returned.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -54,33 +54,12 @@ pub struct CallMargins {
     pub margins: Margins,
 }
 
-/// By how much sums of windows are multiplied: a ratio of times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Factor {
-    whole: u64,
-    part: u64,
-}
-
-impl Factor {
-    /// The estimate, to the nearest.
-    pub fn of(self, seen: u64) -> u64 {
-        let (whole, part) = (u128::from(self.whole), u128::from(self.part));
-        let scaled = (u128::from(seen) * whole + part / 2) / part;
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-
-    /// The ratio.
-    pub fn ratio(self) -> f64 {
-        self.whole as f64 / self.part as f64
-    }
-}
-
 impl Sample {
     /// The factor of estimates, at least 1; and 1 where no window was open, for nothing was seen then.
     pub fn factor(&self) -> Factor {
         match self.open_ns {
-            0 => Factor { whole: 1, part: 1 },
-            part => Factor { whole: self.watched_ns.max(part), part },
+            0 => Factor::ONE,
+            part => Factor::new(self.watched_ns.max(part), part),
         }
     }
 

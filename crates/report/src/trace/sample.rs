@@ -94,7 +94,7 @@ pub(super) fn columns<'a, 'r>(
         })
     };
     columns
-        .behind("calls", column("calls_margin", "", 10), cell(|of| of.calls, |n| Cell::count(n)))
+        .behind("calls", column("calls_margin", "", 10), cell(|of| of.calls, Cell::count))
         .behind(
             "errors",
             column("errors_margin", "", 5),
