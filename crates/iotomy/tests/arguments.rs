@@ -139,7 +139,7 @@ fn records_are_compared_whatever_their_names_are() {
     let mut diff = iotomy(&["diff"]);
     let refused = diff.args([&record, &record]).output().unwrap();
     let stderr = String::from_utf8(refused.stderr).unwrap();
-    assert!(stderr.contains(r"/r\xff") && !said.contains("UTF-8"), "{stderr}");
+    assert!(stderr.contains(r"/r\xff") && !stderr.contains("UTF-8"), "{stderr}");
     let (status, stderr) = run(&[b"diff", b"", b"x"]);
     assert_eq!(status, Some(2));
     assert!(stderr.starts_with("iotomy: cannot read a record without a name"), "{stderr}");

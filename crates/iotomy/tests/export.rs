@@ -69,9 +69,9 @@ fn records_become_files_by_table_date_and_machine() {
     let output = export(folder.path(), &words);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(output.stdout.is_empty());
-    let stderr = stderr(&output);
-    assert!(stderr.starts_with("iotomy: exported 4 records, "), "{stderr}");
-    assert!(stderr.ends_with(" rows in 12 tables, to set\n"), "{stderr}");
+    let said = stderr(&output);
+    assert!(said.starts_with("iotomy: exported 4 records, "), "{said}");
+    assert!(said.ends_with(" rows in 12 tables, to set\n"), "{said}");
     let set = folder.path().join("set");
     let written = files(&set);
     for (table, date) in
@@ -149,13 +149,13 @@ fn what_cannot_be_exported_is_named_and_the_rest_is() {
         let mut command = iotomy(&["export", "--parquet", "set", word, &good]);
         command.env("XDG_DATA_HOME", folder.path()).current_dir(folder.path());
         let output = command.output().unwrap();
-        let stderr = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{word}: {stderr}");
-        let lines: Vec<&str> = stderr.lines().collect();
-        assert_eq!(lines.len(), 2, "{word}: {stderr}");
-        assert!(lines[0].starts_with("iotomy: ") && lines[0].contains(reason), "{stderr}");
-        assert!(lines[1].starts_with("iotomy: exported 1 of 2 records, "), "{stderr}");
-        assert!(!stderr.contains('\x1b'), "{stderr}");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{word}: {said}");
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 2, "{word}: {said}");
+        assert!(lines[0].starts_with("iotomy: ") && lines[0].contains(reason), "{said}");
+        assert!(lines[1].starts_with("iotomy: exported 1 of 2 records, "), "{said}");
+        assert!(!said.contains('\x1b'), "{said}");
         let runs = files(&folder.path().join("set/runs")).len();
         assert_eq!(runs, 1, "{word}");
     }
@@ -182,13 +182,10 @@ fn a_directory_that_cannot_be_written_ends_the_export() {
         let mut command = support::as_nobody(folder.path());
         command.args(["export", "--parquet", set, "record.json"]).current_dir(folder.path());
         let output = command.output().unwrap();
-        let stderr = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{set}: {stderr}");
-        assert!(stderr.starts_with("iotomy: cannot export record.json: "), "{stderr}");
-        assert!(
-            stderr.contains(set) && stderr.contains(reason) && stderr.lines().count() == 1,
-            "{stderr}"
-        );
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{set}: {said}");
+        assert!(said.starts_with("iotomy: cannot export record.json: "), "{said}");
+        assert!(said.contains(set) && said.contains(reason) && said.lines().count() == 1, "{said}");
     }
     assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"old");
     assert_eq!(fs::read_dir(folder.path().join("roots")).unwrap().count(), 0);
@@ -251,8 +248,8 @@ fn without_the_program_that_exports_it_is_said_how_to_get_it() {
     fs::write(&broken, "").unwrap();
     let mut command = Command::new(&alone);
     let output = command.args(["export", "--parquet", "set", "run.json"]).output().unwrap();
-    let stderr = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
     let expected = format!("iotomy: cannot run {}: ", broken.display());
-    assert!(stderr.starts_with(&expected) && stderr.contains("Permission denied"), "{stderr}");
+    assert!(said.starts_with(&expected) && said.contains("Permission denied"), "{said}");
 }

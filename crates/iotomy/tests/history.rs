@@ -27,16 +27,14 @@ fn a_run_that_was_saved_is_shown_as_it_was_printed_and_exported_as_it_was_writte
         words.splice(1..1, ["--save=mine", "--json", "record.json"]);
         let made = history.run(&words);
         assert!(made.status.success(), "{made:?}");
-        let stderr = stderr(&made);
+        let said = stderr(&made);
         let line = format!("iotomy: kept as run {} of the history", at + 1);
-        assert!(stderr.lines().any(|stderr| stderr == line), "{stderr}");
+        assert!(said.lines().any(|said| said == line), "{said}");
         let printed = match words[0] {
             "race" => String::from_utf8(made.stdout).unwrap(),
-            _ => stderr
-                .lines()
-                .filter(|stderr| *stderr != line)
-                .map(|line| format!("{line}\n"))
-                .collect(),
+            _ => {
+                said.lines().filter(|said| *said != line).map(|line| format!("{line}\n")).collect()
+            }
         };
         assert_eq!(history.says(&["history", "show", "mine"]), printed, "{words:?}");
         let record = fs::read(history.path("record.json")).unwrap();
@@ -90,8 +88,8 @@ fn a_configuration_that_cannot_be_followed_is_told_and_nothing_is_run() {
     history.configure("[history]\nalway = true\n");
     let run = history.run(&["trace", "sh", "-c", "exit 7"]);
     assert_eq!(run.status.code(), Some(2), "{run:?}");
-    let stderr = stderr(&run);
-    assert!(stderr.contains("config.toml: line 2: history has no option \"alway\""), "{stderr}");
+    let said = stderr(&run);
+    assert!(said.contains("config.toml: line 2: history has no option \"alway\""), "{said}");
     history.configure("");
     let mut odd = history.command(RUNS[1]);
     let odd = odd.env("IOTOMY_HISTORY", "sometimes").output().unwrap();

@@ -105,10 +105,9 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
     let script = format!("dd if=/dev/zero of=data/full bs=4k status=none; {run}");
     let Some(full) = mounted(&history, "-o size=64k", &script) else { return };
     assert_eq!((full.status.code(), &full.stdout[..]), (Some(3), &b"ran\n"[..]), "{full:?}");
-    let stderr = stderr(&full);
-    let told =
-        stderr.lines().find(|line| line.starts_with("iotomy: the run was not kept: cannot "));
-    assert!(told.is_some(), "{stderr}");
+    let said = stderr(&full);
+    let told = said.lines().find(|line| line.starts_with("iotomy: the run was not kept: cannot "));
+    assert!(told.is_some(), "{said}");
     // In the middle of a record, and what was there before stays.
     let large = large(&history);
     history.limits("small.json", 1, 80.0);
@@ -116,11 +115,11 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
         "\"$0\" history import small.json && ! \"$0\" history import {large} && \"$0\" history list"
     );
     let Some(full) = mounted(&history, "-o size=2m", &script) else { return };
-    let (out, stderr) = (String::from_utf8(full.stdout.clone()).unwrap(), stderr(&full));
+    let (out, said) = (String::from_utf8(full.stdout.clone()).unwrap(), stderr(&full));
     assert!(full.status.success() && out.lines().count() == 3, "{full:?}");
     assert!(
-        stderr.contains("is full; free some space") || stderr.contains("whether the disk is full"),
-        "{stderr}"
+        said.contains("is full; free some space") || said.contains("whether the disk is full"),
+        "{said}"
     );
 }
 

@@ -21,9 +21,9 @@ fn the_command_runs_as_the_user_asked_for() {
         let script = "id -u; id -ru; id -g; id -G; echo $USER $LOGNAME";
         let traced = traced(observer, &["--user", "nobody"], &["sh", "-c", script]);
         let said: Vec<&str> = traced.stdout().lines().collect();
-        assert_eq!(stdout[..3], [&uid, &uid, &gid], "{observer}: {}", traced.stderr());
-        assert!(stdout[3].split(' ').any(|group| *group == gid) && !stdout[3].starts_with("0 "));
-        assert_eq!(stdout[4], "nobody nobody");
+        assert_eq!(said[..3], [&uid, &uid, &gid], "{observer}: {}", traced.stderr());
+        assert!(said[3].split(' ').any(|group| *group == gid) && !said[3].starts_with("0 "));
+        assert_eq!(said[4], "nobody nobody");
         traced.whole_record();
     });
 }

@@ -38,6 +38,7 @@ mod ring;
 mod ring_operations;
 mod roll_up;
 mod sample;
+mod scaled;
 mod slow;
 mod snapshot;
 mod socket;
