@@ -72,7 +72,7 @@ pub fn trace() -> impl Strategy<Value = Trace> {
     let running = || vec(running(), 0..4);
     let rest =
         (vec(finding(), 0..4), running(), running(), view().boxed(), vec(watched(), 0..3)).boxed();
-    (run, tables, details, rest).prop_map(
+    (run.boxed(), tables.boxed(), details.boxed(), rest).prop_map(
         |(run, tables, (of_calls, (connections, ring_operations, requests), threads, by), rest)| {
             Trace {
                 schema: Trace::SCHEMA.to_string(),

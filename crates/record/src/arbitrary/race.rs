@@ -19,7 +19,7 @@ pub fn race() -> impl Strategy<Value = Race> {
     );
     let harness = (option::of(number()), option::of(positive()), option::of(positive()));
     let end = (option::of(against::against()), option::of(1..65u32)).boxed();
-    (machine().boxed(), tables, plan().boxed(), harness, end).prop_map(
+    (machine().boxed(), tables.boxed(), plan().boxed(), harness, end).prop_map(
         |(machine, tables, plan, harness, (against, interrupted))| Race {
             schema: Race::SCHEMA.to_string(),
             started: "2025-03-01T10:20:30.5Z".to_string(),
@@ -68,7 +68,8 @@ fn contender() -> impl Strategy<Value = Contender> {
     let untold = (option::of(text()), option::of(super::anatomy::sampled().boxed()));
     let counts = (number(), number(), untold);
     let rest = (vec(run(), 0..4), option::of(trace().boxed()), any::<bool>(), counts);
-    (texts, rest, spread(), spread()).prop_map(|(texts, rest, wall, cpu)| Contender {
+    let spreads = (spread().boxed(), spread().boxed());
+    (texts.boxed(), rest.boxed(), spreads).prop_map(|(texts, rest, (wall, cpu))| Contender {
         label: texts.0,
         command: texts.1,
         runs: rest.0,
