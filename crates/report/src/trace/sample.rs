@@ -3,7 +3,7 @@
 //! The other tables and pictures take the estimates as they would take counts: renderers begin with `Trace::scaled`.
 //! Margins are those of a call over all processes, so just tables of all of them have such columns.
 //!
-//! Computed by `Windows::estimate` in `crates/stats/src/windows.rs`.
+//! Computed by `estimate` in `crates/stats/src/windows.rs`.
 
 use iotomy_record::{LedgerRow, Margins, Sample, Trace};
 
