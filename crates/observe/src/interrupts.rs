@@ -21,13 +21,23 @@ const HELD: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// The last signal that requested an end during a watch, 0 for none.
+/// The last signal that requested an end during a watch, 0 for none. SIGHUP takes the place of no other one: it may ask
+/// for less than an end.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that requested an end since the last call, if any: a watch passes it on to its
 /// command, and a caller that makes several watches must know not to continue.
 pub fn take_interrupt() -> Option<i32> {
     Some(ASKED.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
+
+fn note(signal: Signal) {
+    let replaces = |known: i32| {
+        let is_free = known == 0 || known == Signal::SIGHUP as i32;
+        (is_free || signal != Signal::SIGHUP).then_some(signal as i32)
+    };
+    // Where it replaces none, the other one stays.
+    let _ = ASKED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, replaces);
 }
 
 /// Whether there is one for [`take_interrupt`] to take.
@@ -78,7 +88,7 @@ impl Interrupts {
             is_let_pass: is_let_pass(signal as i32, info.ssi_code),
         };
         if interrupt.ends_a_watch() {
-            ASKED.store(signal as i32, Ordering::Relaxed);
+            note(signal);
         }
         Some(interrupt)
     }
@@ -124,5 +134,26 @@ impl Drop for Interrupts {
         // Signals that came too late to be read are not delivered a second time.
         while self.next().is_some() {}
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.original), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_signal_is_kept_but_a_hangup_takes_the_place_of_none() {
+        use Signal::{SIGHUP, SIGINT, SIGTERM};
+        for (signals, kept) in [
+            (&[SIGINT, SIGTERM][..], SIGTERM),
+            (&[SIGTERM, SIGHUP], SIGTERM),
+            (&[SIGHUP, SIGINT], SIGINT),
+            (&[SIGHUP, SIGHUP], SIGHUP),
+        ] {
+            signals.iter().copied().for_each(note);
+            assert!(is_interrupted());
+            assert_eq!(take_interrupt(), Some(kept as i32), "{signals:?}");
+            assert_eq!(take_interrupt(), None);
+        }
     }
 }

@@ -87,6 +87,9 @@ fn adds_up<R: Statistics + Default + Clone>(a: &R, b: &R) {
 }
 
 proptest! {
+    // Each case has dozens of rows.
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn what_came_since_is_what_was_added(a in arbitrary::trace(), b in arbitrary::trace()) {
         a.calls.iter().zip(&b.calls).for_each(|(a, b)| adds_up(a, b));
