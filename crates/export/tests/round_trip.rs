@@ -174,7 +174,7 @@ proptest! {
         copy in arbitrary::copy(),
         run in arbitrary::d(),
     ) {
-        for record in [Record::Limits(limits), Record::Copy(Box::new(copy)), Record::D(Box::new(run))] {
+        for record in [Record::Limits(Box::new(limits)), Record::Copy(Box::new(copy)), Record::D(Box::new(run))] {
             check(record);
         }
     }

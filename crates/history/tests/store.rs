@@ -65,7 +65,7 @@ fn a_run_is_found_by_number_by_name_and_as_the_last() {
     let run = store.find(&Pick::Last).unwrap();
     assert_eq!((run.kind.as_str(), run.subject.as_str()), ("limits", "limits"));
     assert_eq!(run.measure.unwrap().value, 83.0);
-    assert_eq!(store.record(4).unwrap(), Record::Limits(limits(3, 83.0)));
+    assert_eq!(store.record(4).unwrap(), Record::Limits(Box::new(limits(3, 83.0))));
     store.remove(4).unwrap();
     store.rename(2, Some("two")).unwrap();
     store.shrink().unwrap();
@@ -365,7 +365,7 @@ fn record() -> impl Strategy<Value = Record> {
         arbitrary::race().prop_map(|race| Record::Race(Box::new(race))).boxed(),
         arbitrary::copy().prop_map(|copy| Record::Copy(Box::new(copy))).boxed(),
         arbitrary::sweep().prop_map(|sweep| Record::Sweep(Box::new(sweep))).boxed(),
-        arbitrary::limits().prop_map(Record::Limits).boxed(),
+        arbitrary::limits().prop_map(|limits| Record::Limits(Box::new(limits))).boxed(),
         arbitrary::d().prop_map(|run| Record::D(Box::new(run))).boxed(),
     ]
 }

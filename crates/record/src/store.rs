@@ -86,7 +86,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
         Some("d") => parse_d(bytes).map(|run| Record::D(Box::new(run))),
-        Some("limits") => parse_limits(bytes).map(Record::Limits),
+        Some("limits") => parse_limits(bytes).map(|limits| Record::Limits(Box::new(limits))),
         Some("sweep") => parse_sweep(bytes).map(|sweep| Record::Sweep(Box::new(sweep))),
         Some("anatomy") => parse_anatomy(bytes).map(|anatomy| Record::Anatomy(Box::new(anatomy))),
         _ => Err(RecordError::UnknownKind { found: parse::quoted(&schema) }),

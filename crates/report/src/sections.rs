@@ -18,7 +18,7 @@ fn ceilings_of<'r>(record: &Record, all: &[&'r Record]) -> Option<&'r Limits> {
     }
     let machine = record.as_ref().machine();
     all.iter().find_map(|other| match other {
-        Record::Limits(limits) if ceilings::are_of(limits, machine) => Some(limits),
+        Record::Limits(limits) if ceilings::are_of(limits, machine) => Some(&**limits),
         _ => None,
     })
 }

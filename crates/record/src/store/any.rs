@@ -17,7 +17,7 @@ pub enum Record {
     /// `iotomy.copy/1`.
     Copy(Box<CopyRun>),
     /// `iotomy.limits/1`.
-    Limits(Limits),
+    Limits(Box<Limits>),
     /// `iotomy.sweep/1`.
     Sweep(Box<Sweep>),
     /// `iotomy.anatomy/1`.

@@ -150,7 +150,7 @@ mod tests {
         let path = folder.path().join("limits.json");
         let limits = parse_limits(PLAIN.as_bytes()).unwrap();
         RecordRef::Limits(&limits).save_to(&path, folder.path()).unwrap();
-        assert_eq!(store::load(&path).unwrap(), Record::Limits(limits));
+        assert_eq!(store::load(&path).unwrap(), Record::Limits(Box::new(limits)));
         let error = store::load_trace(&path).unwrap_err().to_string();
         assert!(error.contains("a limits record (iotomy.limits/1), not a trace"), "{error}");
     }

@@ -6,12 +6,12 @@ use super::*;
 use crate::looks;
 
 fn limits() -> Record {
-    Record::Limits(Limits {
+    Record::Limits(Box::new(Limits {
         schema: Limits::SCHEMA.into(),
         started: "2025-03-01T10:20:30Z".into(),
         machine: Machine::default(),
         limits: Vec::new(),
-    })
+    }))
 }
 
 #[test]

@@ -13,12 +13,12 @@ fn limits() -> Record {
         measured: None,
         volume: None,
     };
-    Record::Limits(Limits {
+    Record::Limits(Box::new(Limits {
         schema: Limits::SCHEMA.into(),
         started: "2025-03-01T10:20:30Z".into(),
         machine: Machine::default(),
         limits: vec![limit("syscall", "ns", 81.25), limit("pipe", "bytes/s", 2e9)],
-    })
+    }))
 }
 
 fn source(record: &Record) -> Source<'_> {
@@ -57,12 +57,12 @@ fn a_part_that_is_not_there_is_answered_with_those_that_are() {
         error,
         "there is no part \"no\\nsuch\" of that kind; there are machine-floors, machine-ceilings"
     );
-    let empty = Record::Limits(Limits {
+    let empty = Record::Limits(Box::new(Limits {
         limits: Vec::new(),
         ..match limits() {
-            Record::Limits(limits) => limits,
+            Record::Limits(limits) => *limits,
             _ => unreachable!("they are limits"),
         }
-    });
+    }));
     assert_eq!(svg(&[source(&empty)], None), Err(PartError::None(PartKind::Chart)));
 }
