@@ -52,7 +52,8 @@ pub fn trace() -> impl Strategy<Value = Trace> {
             own,
         },
     );
-    let part = (option::of(interval()), option::of(ring), option::of(sample())).boxed();
+    let part =
+        (option::of(interval()), option::of(ring), option::of(sample().boxed()).boxed()).boxed();
     let machine = (machine(), option::of(capacity()), part);
     let run =
         (vec(text(), 0..4), number(), option::of(exit()), machine.boxed(), observer().boxed());

@@ -307,7 +307,7 @@ mod tests {
     fn every_place_but_the_shared_ones_is_a_call() {
         assert_eq!(name_at(0).as_deref(), Some("read"));
         assert_eq!(name_at(511), None);
-        assert_eq!(name_at(512 + 3).as_deref(), Some("read (i386)"));
+        assert_eq!(name_at(512 + 3).as_deref(), Some("read(i386)"));
         assert_eq!(name_at(1_023), None);
     }
 }

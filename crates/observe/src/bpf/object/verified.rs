@@ -183,7 +183,7 @@ fn the_verifier_passes_the_programs_in_few_steps() {
 /// Those that take the place of two of them where a part of the time is counted.
 #[test]
 fn the_programs_of_a_part_of_the_time_pass_in_as_few_steps() {
-    for (details, most) in [(false, 30_000), (true, 60_000)] {
+    for (details, most) in [(false, 32_000), (true, 60_000)] {
         let knobs = knobs(details, crate::Filter::default()).unwrap();
         let knobs = Knobs { sampled: true, ..knobs };
         let session = match Session::load(&knobs, None, &Without::default()).map_err(String::from) {
