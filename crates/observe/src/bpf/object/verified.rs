@@ -183,21 +183,21 @@ fn the_verifier_passes_the_programs_in_few_steps() {
 /// Those that take the place of two of them where a part of the time is counted.
 #[test]
 fn the_programs_of_a_part_of_the_time_pass_in_as_few_steps() {
-    for (details, most) in [(false, 32_000), (true, 60_000)] {
-        let knobs = knobs(details, crate::Filter::default()).unwrap();
-        let knobs = Knobs { sampled: true, ..knobs };
-        let session = match Session::load(&knobs, None, &Without::default()).map_err(String::from) {
-            Ok(session) => session,
-            Err(reason) => return skip(Need::Bpf, &reason),
-        };
-        let is_loaded = |name: &str| steps_of(&session.object, |one| one == name) > 0;
-        let names = ["sys_enter", "sys_exit", "sampled_enter", "sampled_exit"];
-        assert_eq!(names.map(is_loaded), [false, false, true, true]);
-        let steps = steps_of(&session.object, |name| !name.starts_with("ring_"));
-        assert!((1_000..most).contains(&steps), "{steps}");
-        let stack = deepest_stack(&session.object);
-        assert!((128..=512).contains(&stack), "{stack} bytes of stack");
-    }
+    let knobs = knobs(false, crate::Filter::default()).unwrap();
+    // Nothing else is counted beside them.
+    let knobs =
+        Knobs { sampled: true, by_file: false, by_thread: false, has_companions: false, ..knobs };
+    let session = match Session::load(&knobs, None, &Without::default()).map_err(String::from) {
+        Ok(session) => session,
+        Err(reason) => return skip(Need::Bpf, &reason),
+    };
+    let is_loaded = |name: &str| steps_of(&session.object, |one| one == name) > 0;
+    let names = ["sys_enter", "sys_exit", "sampled_enter", "sampled_exit"];
+    assert_eq!(names.map(is_loaded), [false, false, true, true]);
+    let steps = steps_of(&session.object, |name| !name.starts_with("ring_"));
+    assert!((1_000..30_000).contains(&steps), "{steps}");
+    let stack = deepest_stack(&session.object);
+    assert!((128..=512).contains(&stack), "{stack} bytes of stack");
 }
 
 /// The types of this kernel with other names for those of io_uring, as if it were built without it.
