@@ -127,9 +127,9 @@ fn the_fields_on_the_usual_way_are_those_of_the_list() {
     let listed: BTreeSet<&str> =
         [OF_EVERY_CALL, OF_FILES, UNUSUAL, &["hot", "from", "to"]].concat().into_iter().collect();
     let functions = [
-        (calls, "BPF_PROG(sys_enter,"),
+        (calls, "void enter_call("),
         (calls, "bool count_usual("),
-        (calls, "BPF_PROG(sys_exit,"),
+        (calls, "int leave_call("),
         (files, "void note_transfer("),
         (files, "int identify("),
         (files, "void count_transfer("),
@@ -137,6 +137,15 @@ fn the_fields_on_the_usual_way_are_those_of_the_list() {
     for (text, function) in functions {
         let found = after(text, function, "t->");
         assert!(found.len() > 1 && found.is_subset(&listed), "{function}: {found:?}");
+    }
+    // What comes before these, in the programs themselves.
+    for (program, fields) in [
+        ("BPF_PROG(sys_enter,", &["call"][..]),
+        ("BPF_PROG(sys_exit,", &["call", "in_call", "passed"]),
+    ] {
+        let found = after(calls, program, "t->");
+        assert_eq!(found, fields.iter().copied().collect(), "{program}");
+        assert!(found.is_subset(&listed), "{program}: {found:?}");
     }
     let of_row: BTreeSet<&str> = ["usual", "times", "row"].into();
     assert_eq!(after(calls, "bool count_usual(", "hot->"), of_row);
