@@ -109,7 +109,7 @@ fn a_merged_record_is_written_shown_and_reported() {
     // One size is too few for a line, and that of the other machine is not taken for a second one.
     let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
     let apart = "(4 of 8 cases ran on other machines, and cases of two machines are not compared)";
-    assert!(words.contains(&format!("node1 inconclusive: ")) && words.contains(apart), "{report}");
+    assert!(words.contains("node1 inconclusive: ") && words.contains(apart), "{report}");
     assert!(report.lines().all(|line| line.chars().count() <= 100), "{report}");
     let shown = iotomy(&["show", to.to_str().unwrap()]).output().unwrap();
     assert_eq!(text(&shown.stdout).trim_end(), report.trim_end());
@@ -305,7 +305,7 @@ fn records_that_make_no_whole_are_refused_and_nothing_is_written() {
     let error = refused(&[records[0].clone(), trace]);
     assert!(error.contains("not a sweep"), "{error}");
     let old = root_directory().join("results/2026-11-22-epyc-2cpu-linux-6.18/lab/null-sink.json");
-    let error = refused(&[old.clone()]);
+    let error = refused(&[old]);
     assert!(error.contains("it does not name its machine; run it again"), "{error}");
     // A record of another shard in place of one.
     let mut other = store::load_sweep(&records[0]).unwrap();
