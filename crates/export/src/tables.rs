@@ -87,9 +87,11 @@ fn ends<'r, R: Copy + 'r>(role: &str, of: fn(R) -> &'r Socket) -> [Column<'r, R>
             })
         }),
         text("protocol", "The protocol: `tcp`, `udp`, `unix`…", |ends| Some(&ends.protocol)),
-        text("local", "Its own address and port, or path; NULL if the kernel chose it.", |ends| {
-            ends.local.as_deref()
-        }),
+        text(
+            "local",
+            "Its own address and port, or path; NULL if it has none, or the kernel chose it.",
+            |ends| ends.local.as_deref(),
+        ),
         text(
             "remote",
             "The address of the peer, with its port if it is known and not chosen by the kernel; or its path.",

@@ -72,7 +72,9 @@ fn duckdb_answers_the_queries_of_the_guide_as_the_records_do() {
     let queries = queries();
     assert_eq!(queries.len(), 7);
     let answers = ask(&python, folder.path(), &queries);
-    let [time, distribution, errors, requests, connections, claims, measures] = &answers[..] else { panic!() };
+    let [time, distribution, errors, requests, connections, claims, measures] = &answers[..] else {
+        panic!()
+    };
 
     let calls = || traces.iter().flat_map(|(at, one)| one.calls.iter().map(move |call| (at, call)));
     assert!(!time.is_empty());
