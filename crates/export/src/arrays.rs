@@ -49,6 +49,7 @@ pub(crate) fn data_type(of: Type) -> DataType {
         Type::Float => DataType::Float64,
         Type::Bool => DataType::Boolean,
         Type::Texts => DataType::List(element(DataType::Utf8)),
+        Type::Integers => DataType::List(element(DataType::Int64)),
         Type::Floats => DataType::List(element(DataType::Float64)),
         Type::TextByName => map_of(DataType::Utf8),
         Type::IntegerByName => map_of(DataType::Int64),
@@ -80,6 +81,15 @@ pub(crate) fn array<'r>(of: Type, cells: impl Iterator<Item = Cell<'r>>) -> Arra
                 ListBuilder::new(StringBuilder::new()).with_field(element(DataType::Utf8));
             for texts in contents!(cells, Texts) {
                 lists.append_option(texts.map(|texts| texts.iter().map(Some)));
+            }
+            Arc::new(lists.finish())
+        }
+        Type::Integers => {
+            let mut lists =
+                ListBuilder::new(Int64Builder::new()).with_field(element(DataType::Int64));
+            for bits in contents!(cells, Bits) {
+                let integers = bits.map(|bits| bits.iter().map(|one| Some(one.cast_signed())));
+                lists.append_option(integers);
             }
             Arc::new(lists.finish())
         }

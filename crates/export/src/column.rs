@@ -19,6 +19,8 @@ pub enum Type {
     Bool,
     /// Texts in order.
     Texts,
+    /// Integers of 64 bits in order.
+    Integers,
     /// Floats in order.
     Floats,
     /// Texts by name.
@@ -42,6 +44,7 @@ impl Type {
             Self::Float => "double",
             Self::Bool => "boolean",
             Self::Texts => "list of text",
+            Self::Integers => "list of bigint",
             Self::Floats => "list of double",
             Self::TextByName => "map of text to text",
             Self::IntegerByName => "map of text to bigint",
@@ -59,6 +62,7 @@ pub(crate) enum Cell<'r> {
     Float(Option<f64>),
     Bool(Option<bool>),
     Texts(Option<&'r [String]>),
+    Bits(Option<&'r [u64]>),
     Floats(Option<&'r [f64]>),
     TextByName(Vec<(&'r str, String)>),
     IntegerByName(&'r BTreeMap<String, u64>),
@@ -71,7 +75,7 @@ pub(crate) enum Cell<'r> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
     /// Its name: the record's key.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its type.
     pub of: Type,
     /// What stands in it, in a line.
@@ -85,8 +89,13 @@ pub(crate) struct Column<'r, R> {
 }
 
 impl<'r, R: Copy + 'r> Column<'r, R> {
-    fn new(name: &'static str, of: Type, meaning: &str, cell: impl Fn(R) -> Cell<'r> + 'r) -> Self {
-        let facts = ColumnFacts { name, of, meaning: meaning.trim().to_owned() };
+    fn new(
+        name: impl Into<Cow<'static, str>>,
+        of: Type,
+        meaning: &str,
+        cell: impl Fn(R) -> Cell<'r> + 'r,
+    ) -> Self {
+        let facts = ColumnFacts { name: name.into(), of, meaning: meaning.trim().to_owned() };
         Self { facts, cell: Box::new(cell) }
     }
 
@@ -118,6 +127,11 @@ impl<'r, R: Copy + 'r> Column<'r, R> {
         Self::new(name, Type::Integer, meaning, move |row| Cell::Integer(of(row).map(signed)))
     }
 
+    /// An integer that may be negative.
+    pub(crate) fn signed(name: &'static str, meaning: &str, of: impl Fn(R) -> i64 + 'r) -> Self {
+        Self::new(name, Type::Integer, meaning, move |row| Cell::Integer(Some(of(row))))
+    }
+
     /// A float that may be absent.
     pub(crate) fn float(
         name: &'static str,
@@ -143,6 +157,15 @@ impl<'r, R: Copy + 'r> Column<'r, R> {
         of: impl Fn(R) -> Option<&'r [String]> + 'r,
     ) -> Self {
         Self::new(name, Type::Texts, meaning, move |row| Cell::Texts(of(row)))
+    }
+
+    /// Registers in order, their 64 bits as integers with a sign.
+    pub(crate) fn bits(
+        name: &'static str,
+        meaning: &str,
+        of: impl Fn(R) -> Option<&'r [u64]> + 'r,
+    ) -> Self {
+        Self::new(name, Type::Integers, meaning, move |row| Cell::Bits(of(row)))
     }
 
     /// Floats in order.
@@ -200,6 +223,14 @@ pub(crate) type Figure<R> = (&'static str, &'static str, fn(&R) -> Option<u64>);
 pub(crate) fn statistics<'r, S: Statistics, R: Copy + 'r>(
     of: fn(R) -> &'r S,
 ) -> Vec<Column<'r, R>> {
+    statistics_behind("", move |row| Some(of(row)))
+}
+
+/// The same of rows that may have no `S`, their names behind `prefix`.
+pub(crate) fn statistics_behind<'r, S: Statistics, R: Copy + 'r>(
+    prefix: &str,
+    of: impl Fn(R) -> Option<&'r S> + Copy + 'r,
+) -> Vec<Column<'r, R>> {
     let column = |one: &'static statistic::Statistic<S>| {
         let kind = match one.kind {
             Kind::Number | Kind::Signed => Type::Integer,
@@ -209,7 +240,15 @@ pub(crate) fn statistics<'r, S: Statistics, R: Copy + 'r>(
             Kind::Row => return None,
         };
         let cell = one.field.cell;
-        Some(Column::new(one.name, kind, one.meaning, move |row| from_statistic(cell(of(row)))))
+        let name = match prefix {
+            "" => Cow::Borrowed(one.name),
+            _ => Cow::Owned(format!("{prefix}{}", one.name)),
+        };
+        let of_row = move |row| match of(row) {
+            Some(part) => from_statistic(cell(part)),
+            None => Cell::Integer(None),
+        };
+        Some(Column::new(name, kind, one.meaning, of_row))
     };
     S::statistics().filter_map(column).collect()
 }

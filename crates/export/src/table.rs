@@ -55,7 +55,7 @@ impl Table {
 }
 
 fn schema_of(columns: &[ColumnFacts]) -> SchemaRef {
-    let fields = columns.iter().map(|one| Field::new(one.name, data_type(one.of), true));
+    let fields = columns.iter().map(|one| Field::new(&*one.name, data_type(one.of), true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 

@@ -4,19 +4,25 @@ mod calls;
 mod cases;
 mod claims;
 mod comparisons;
+mod connections;
 mod files;
 mod findings;
 mod layers;
 mod ledger;
 mod measures;
+mod paths;
 mod processes;
 mod race_runs;
+mod requests;
+mod ring_operations;
 mod runs;
+mod slowest;
+mod threads;
 
 use crate::column::Column;
 use crate::exported::Exported;
 use crate::table::Table;
-use iotomy_record::Trace;
+use iotomy_record::{Role, Socket, Trace};
 
 /// Every table. A record is in `runs` when it is in all others.
 pub const TABLES: &[Table] = &[
@@ -24,6 +30,12 @@ pub const TABLES: &[Table] = &[
     Table::of::<files::Files>(),
     Table::of::<ledger::Ledger>(),
     Table::of::<processes::Processes>(),
+    Table::of::<threads::Threads>(),
+    Table::of::<paths::Paths>(),
+    Table::of::<slowest::Slowest>(),
+    Table::of::<connections::Connections>(),
+    Table::of::<requests::Requests>(),
+    Table::of::<ring_operations::RingOperations>(),
     Table::of::<findings::Findings>(),
     Table::of::<race_runs::RaceRuns>(),
     Table::of::<comparisons::Comparisons>(),
@@ -59,5 +71,39 @@ fn image<'r, R: Copy + 'r>(of: fn(R) -> (u32, &'r str, u32)) -> [Column<'r, R>; 
             "Which of the process's images of this name it is; 0 where there is but one.",
             move |row| of(row).2.into(),
         ),
+    ]
+}
+
+/// The two ends of connections, and which of them is the image's.
+fn ends<'r, R: Copy + 'r>(role: &str, of: fn(R) -> &'r Socket) -> [Column<'r, R>; 6] {
+    let text = |name, meaning, part: fn(&Socket) -> Option<&str>| {
+        Column::some_text(name, meaning, move |row| part(of(row)).map(Into::into))
+    };
+    [
+        text("role", role, |ends| {
+            Some(match ends.role? {
+                Role::Connect => "connect",
+                Role::Accept => "accept",
+            })
+        }),
+        text("protocol", "The protocol: `tcp`, `udp`, `unix`…", |ends| Some(&ends.protocol)),
+        text(
+            "local",
+            "Its own address and port, or path; NULL if it has none, or the kernel chose it.",
+            |ends| ends.local.as_deref(),
+        ),
+        text(
+            "remote",
+            "The address of the peer, with its port if it is known and not chosen by the kernel; or its path.",
+            |ends| ends.remote.as_deref(),
+        ),
+        Column::some_integer(
+            "peer_pid",
+            "Of a UNIX socket: the process that connected, or that listened.",
+            move |row| of(row).peer_pid.map(Into::into),
+        ),
+        text("peer", "The name of that process at the end of the watch.", |ends| {
+            ends.peer.as_deref()
+        }),
     ]
 }

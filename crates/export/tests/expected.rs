@@ -8,7 +8,8 @@ pub(crate) type Row = Map<String, Value>;
 /// The rows of a table of a record.
 pub(crate) fn rows(table: &str, record: &Value) -> Vec<Row> {
     match table {
-        "calls" | "files" | "ledger" | "processes" => of_traces(table, record),
+        "calls" | "files" | "ledger" | "processes" | "threads" | "paths" | "slowest"
+        | "connections" | "requests" | "ring_operations" => of_traces(table, record),
         "findings" => {
             let mut rows = of_traces(table, record);
             if is(record, "race") {
@@ -64,11 +65,21 @@ fn of_traces(table: &str, record: &Value) -> Vec<Row> {
     let of_trace = |(label, trace): (Value, &Value)| -> Vec<Row> {
         let row = |row| match with(row, &[("label", label.clone())]) {
             call if table == "calls" => with_on_cpu_times(call),
+            row if table == "connections" => flat(row, "tcp"),
+            row if table == "slowest" => flat(row, "woken_by"),
             row => row,
         };
         items(&trace[table]).map(row).collect()
     };
     traces(record).into_iter().flat_map(of_trace).collect()
+}
+
+/// The row with the keys of an object in it behind the object's own.
+fn flat(mut row: Row, object: &str) -> Row {
+    if let Some(Value::Object(parts)) = row.remove(object) {
+        row.extend(parts.into_iter().map(|(key, value)| (format!("{object}_{key}"), value)));
+    }
+    row
 }
 
 /// A record leaves these times out where no call left its CPU.

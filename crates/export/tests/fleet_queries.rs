@@ -6,6 +6,7 @@ use std::process::Command;
 
 use iotomy_export::{DataSet, Exported};
 use iotomy_record::store::{Record, parse_record};
+use iotomy_record::{Exchange, Role, Trace};
 use iotomy_test_requirements::{Need, skip};
 use serde_json::Value;
 
@@ -52,6 +53,7 @@ fn duckdb_answers_the_queries_of_the_guide_as_the_records_do() {
     for (example, machine) in [
         ("docs/examples/dd-and-cat.json", "a b/c"),
         ("docs/examples/fio-workers.json", "other"),
+        ("crates/export/tests/records/redis.json", "other"),
         ("results/2026-11-22-epyc-2cpu-linux-6.18/lab/null-sink.json", "other"),
     ] {
         let bytes = fs::read(format!("{root}/{example}")).unwrap();
@@ -62,14 +64,17 @@ fn duckdb_answers_the_queries_of_the_guide_as_the_records_do() {
                 let of_race = race.contenders.iter().filter_map(|one| one.trace.clone());
                 traces.extend(of_race.map(|trace| (machine, trace)));
             }
+            Record::Trace(trace) => traces.push((machine, (**trace).clone())),
             _ => {}
         }
         data_set.add(&Exported::new(record, &bytes, Some(machine)).unwrap()).unwrap();
     }
     let queries = queries();
-    assert_eq!(queries.len(), 5);
+    assert_eq!(queries.len(), 7);
     let answers = ask(&python, folder.path(), &queries);
-    let [time, distribution, errors, claims, measures] = &answers[..] else { panic!() };
+    let [time, distribution, errors, requests, connections, claims, measures] = &answers[..] else {
+        panic!()
+    };
 
     let calls = || traces.iter().flat_map(|(at, one)| one.calls.iter().map(move |call| (at, call)));
     assert!(!time.is_empty());
@@ -98,6 +103,59 @@ fn duckdb_answers_the_queries_of_the_guide_as_the_records_do() {
         let count: u64 = of.filter_map(|(_, call)| call.error_kinds.get(name)).sum();
         assert!(row[4] == count && count > 0, "{row}: {count}");
     }
+    check_requests(requests, &traces);
+    check_connections(connections, &traces);
     assert!(!claims.is_empty() && claims.iter().all(|row| row[2] == 1), "{claims:?}");
     assert!(measures.iter().any(|row| row[1] == "a b/c" && row[5] == "ns"), "{measures:?}");
+}
+
+fn check_requests(rows: &[Value], traces: &[(&str, Trace)]) {
+    assert!(!rows.is_empty());
+    let all = || traces.iter().flat_map(|(at, one)| one.requests.iter().map(move |row| (at, row)));
+    for row in rows {
+        let of = all().filter(|(at, one)| {
+            let is_served = one.ends.role == Some(Role::Accept);
+            is_served
+                && (row[0] == **at && row[1] == one.exec.as_str())
+                && row[2].as_str() == one.ends.local.as_deref()
+        });
+        let of: Vec<_> = of.map(|(_, one)| one).collect();
+        let count: u64 = of.iter().map(|one| one.requests).sum();
+        assert!(row[3] == count && count > 0, "{row}: {count}");
+        let parts: [fn(&Exchange) -> u64; 4] =
+            [|one| one.wall_ns, |one| one.unread_ns, |one| one.on_cpu_ns, |one| one.peer_ns];
+        for (part, cell) in parts.iter().zip(4..) {
+            let ns: u64 = of.iter().map(|one| part(one)).sum();
+            let mean_us = ns as f64 / count as f64 / 1e3;
+            assert!((row[cell].as_f64().unwrap() - mean_us).abs() < 1e-6, "{row}: {mean_us}");
+        }
+        let worst = of.iter().map(|one| one.wall_times.quantile(0.99)).max().unwrap();
+        assert!((row[8].as_f64().unwrap() - worst as f64 / 1e3).abs() < 1e-6, "{row}: {worst}");
+    }
+}
+
+fn check_connections(rows: &[Value], traces: &[(&str, Trace)]) {
+    let all =
+        || traces.iter().flat_map(|(at, one)| one.connections.iter().map(move |row| (at, row)));
+    let mut refused = 0;
+    for row in rows {
+        let of = all().filter(|(at, one)| {
+            let is_made = one.ends.role == Some(Role::Connect);
+            is_made
+                && (row[0] == **at && row[1] == one.exec.as_str())
+                && row[2].as_str() == one.ends.remote.as_deref()
+        });
+        let of: Vec<_> = of.map(|(_, one)| one).collect();
+        assert_eq!(row[3], of.iter().map(|one| one.opened).sum::<u64>(), "{row}");
+        let failed: u64 = of.iter().map(|one| one.failed()).sum();
+        assert_eq!(row[4].as_u64().unwrap_or(0), failed, "{row}");
+        refused += failed;
+        let tcp: Vec<_> = of.iter().filter_map(|one| one.tcp.as_ref()).collect();
+        let segments: u64 = tcp.iter().map(|one| one.segments).sum();
+        let retransmits: u64 = tcp.iter().map(|one| one.retransmits).sum();
+        let share = (segments > 0).then(|| retransmits as f64 / segments as f64);
+        assert_eq!(row[5].as_f64(), share, "{row}");
+    }
+    assert!(refused > 0, "{rows:?}");
+    assert!(rows.iter().any(|row| row[5].is_number()), "{rows:?}");
 }

@@ -44,7 +44,7 @@ fn a_name_of_a_column_stands_once_and_is_sql() {
             let before = &columns[..at];
             assert!(before.iter().all(|one| one.name != column.name), "{}", column.name);
             // These are the columns of the directories.
-            assert!(!["date", "machine"].contains(&column.name), "{}", table.name);
+            assert!(!["date", "machine"].contains(&&*column.name), "{}", table.name);
             assert!(!column.meaning.is_empty() && !column.meaning.contains('|'), "{}", column.name);
         }
     }

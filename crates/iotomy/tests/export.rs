@@ -71,7 +71,7 @@ fn records_become_files_by_table_date_and_machine() {
     assert!(output.stdout.is_empty());
     let said = stderr(&output);
     assert!(said.starts_with("iotomy: exported 4 records, "), "{said}");
-    assert!(said.ends_with(" rows in 12 tables, to set\n"), "{said}");
+    assert!(said.ends_with(" rows in 18 tables, to set\n"), "{said}");
     let set = folder.path().join("set");
     let written = files(&set);
     for (table, date) in
