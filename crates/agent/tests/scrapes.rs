@@ -85,7 +85,7 @@ fn garbage_is_refused_and_harms_nobody() {
 #[test]
 fn two_hundred_connections_leave_room_for_a_scrape_when_they_go() {
     let Some((agent, _cgroup)) = small() else { return };
-    let before = agent.descriptors();
+    let before = agent.descriptors_at_rest();
     let idle: Vec<_> = (0..200)
         .map(|_| {
             let mut stream = agent.connect();
@@ -107,7 +107,7 @@ fn two_hundred_connections_leave_room_for_a_scrape_when_they_go() {
 #[test]
 fn clients_that_do_not_finish_their_request_hold_nobody_up_and_are_cut_off() {
     let Some((agent, _cgroup)) = small() else { return };
-    let before = agent.descriptors();
+    let before = agent.descriptors_at_rest();
     let stalled: Vec<_> = (0..20)
         .map(|_| {
             let mut stream = agent.connect();
@@ -136,7 +136,7 @@ fn ten_thousand_scrapes_never_go_back_and_leave_nothing() {
         line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap()
     };
     agent.scrape();
-    let descriptors = agent.descriptors();
+    let descriptors = agent.descriptors_at_rest();
     let asked = AtomicU64::new(0);
     let at_half = AtomicU64::new(0);
     std::thread::scope(|scope| {

@@ -15,6 +15,9 @@ use iotomy_test_requirements::Need;
 
 const WATCHER: &str = "IOTOMY_TEST_WATCHER";
 
+/// How `/proc/PID/stat` has the subject's name, which the kernel keeps 15 bytes of.
+const SUBJECT: &str = "(iotomy-workload";
+
 /// A test that takes the name of an observer.
 type Test = fn(&str);
 
@@ -133,7 +136,7 @@ fn has_subject(parent: u32, except: u32) -> bool {
         let stat = std::fs::read_to_string(directory.join("stat")).ok()?;
         let (before, after) = stat.rsplit_once(") ")?;
         Some(
-            before.ends_with("(iotomy-test-workload")
+            before.ends_with(SUBJECT)
                 && after.split(' ').nth(1)? == parent.to_string()
                 && !directory.ends_with(except.to_string()),
         )
@@ -156,6 +159,7 @@ fn killed(observer: &str) {
 
 fn passed_on(observer: &str) {
     let mut watch = Watch::start(itself(&[]), observer, &["on-demand", "23"]);
+    assert!(has_subject(watch.watcher.id(), 0), "the look finds a subject where there is one");
     watch.signal("TERM");
     assert_eq!(watch.rest(), format!("{:?} 0 0\n", Some(Exit::Signal(15))));
     assert!(watch.watcher.wait().unwrap().success());

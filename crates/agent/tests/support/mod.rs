@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
-use iotomy_test_requirements::wait::until_some;
+use iotomy_test_requirements::wait::{until, until_some};
 use iotomy_test_requirements::{Need, is_required, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -139,9 +139,25 @@ impl Agent {
         })
     }
 
-    /// How many descriptors it has open.
+    /// How many descriptors it keeps open: a look at a process or a group has some for a moment.
     pub(crate) fn descriptors(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+        let is_kept = |to: &String| !to.starts_with("/proc/") && !to.starts_with("/sys/");
+        self.opened().iter().filter(|to| is_kept(to)).count()
+    }
+
+    /// The same once no connection is open any more: a client has its whole answer before that is closed.
+    pub(crate) fn descriptors_at_rest(&self) -> usize {
+        let sockets = || self.opened().iter().filter(|to| to.starts_with("socket:")).count();
+        // The one where it listens.
+        until("no connection is open", || sockets() == 1);
+        self.descriptors()
+    }
+
+    /// What its descriptors lead to.
+    fn opened(&self) -> Vec<String> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        let to = |entry: io::Result<fs::DirEntry>| fs::read_link(entry.ok()?.path()).ok();
+        entries.filter_map(to).map(|to| to.to_string_lossy().into_owned()).collect()
     }
 }
 
