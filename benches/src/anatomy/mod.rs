@@ -94,8 +94,8 @@ enum WatchMode {
     /// Anatomy with hardly any samples.
     Unsampled,
     Sampled,
-    /// As unsampled, with stories.
-    Stories,
+    /// As unsampled, with timelines.
+    Timelines,
 }
 
 impl WatchMode {
@@ -105,7 +105,7 @@ impl WatchMode {
             Self::Trace => &["trace", "--observer", "bpf"],
             Self::Unsampled => &["anatomy", "--rate", "1"],
             Self::Sampled => &["anatomy", "--rate", &rate],
-            Self::Stories => &["anatomy", "--rate", "1", "--story=3"],
+            Self::Timelines => &["anatomy", "--rate", "1", "--timeline=3"],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
     }
@@ -145,9 +145,10 @@ static PARTS: [AddedCost; 5] = [
         pair: Pair::Watches([WatchMode::Trace, WatchMode::Unsampled]),
     },
     AddedCost {
+        // Its name in the raw records.
         name: "stories",
         work: Work::File,
-        pair: Pair::Watches([WatchMode::Unsampled, WatchMode::Stories]),
+        pair: Pair::Watches([WatchMode::Unsampled, WatchMode::Timelines]),
     },
 ];
 

@@ -69,7 +69,7 @@ fn direct_writes_are_as_many_requests_of_the_call() {
     assert_eq!((row.size_log2.buckets[16], row.size_log2.total()), (23, 23));
     assert_eq!((row.queue_log2.total(), row.device_log2.total()), (23, 23));
     assert_eq!((row.errors, row.merged_bios), (0, 0));
-    assert!(record.stories.is_none());
+    assert!(record.timelines.is_none());
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn what_fsync_writes_is_the_calls_and_its_journals() {
         let file = volume.file(&format!("synced{round}"));
         let of = format!("of={file}");
         let dd = ["dd", "status=none", "if=/dev/zero", &of, "bs=64k", "count=16", "conv=fsync"];
-        (seen(&["--story=16"], &dd), file)
+        (seen(&["--timeline=16"], &dd), file)
     });
     let by_write = |row: &Requests| row.syscall.as_deref() == Some("write");
     assert_eq!(bytes(block(&record), &device, by_write), 0);
 
-    let stories = stories(&record);
-    let fsync = stories.calls.iter().find(|story| story.syscall == "fsync").expect("one fsync");
+    let timelines = timelines(&record);
+    let fsync = timelines.calls.iter().find(|timeline| timeline.syscall == "fsync").expect("one fsync");
     assert_eq!(fsync.path.as_deref(), Some(file.as_str()));
     assert_eq!((fsync.returned, fsync.error.as_deref()), (0, None));
     assert!(first(fsync, "ext4_sync_file_enter") < first(fsync, "block-queue"));
@@ -129,13 +129,13 @@ fn what_two_images_of_one_name_ask_of_a_device_is_told_apart() {
     };
     let is_synced = |record: &Anatomy| by_call(record) == [0, 65_536, 262_144];
     let record = doubled_until(1, is_synced, |_| {
-        let record = seen(&["--story=16"], &["perl", "-e", &line]);
+        let record = seen(&["--timeline=16"], &["perl", "-e", &line]);
         assert_eq!(written(&record, 0, &|_| true), 0, "{:#?}", block(&record).requests);
         record
     });
-    let stories = stories(&record).calls.iter().filter(|story| story.syscall == "fsync");
+    let timelines = timelines(&record).calls.iter().filter(|timeline| timeline.syscall == "fsync");
     let mut told: Vec<(u32, Option<&str>)> =
-        stories.map(|story| (story.image, story.path.as_deref())).collect();
+        timelines.map(|timeline| (timeline.image, timeline.path.as_deref())).collect();
     told.sort_unstable();
     assert_eq!(told, [(1, Some(one.as_str())), (2, Some(two.as_str()))]);
 }
@@ -177,13 +177,13 @@ fn what_iotomy_reads_to_measure_its_price_is_in_no_count() {
     if !support::anatomy() {
         return;
     }
-    let record = seen(&["--story"], &["true"]);
-    // The price is that of tens of thousands of reads of /dev/null. Whether one has a story or not, it is no call of the
+    let record = seen(&["--timeline"], &["true"]);
+    // The price is that of tens of thousands of reads of /dev/null. Whether one has a timeline or not, it is no call of the
     // command's, and these are counted by themselves.
-    let stories = stories(&record);
+    let timelines = timelines(&record);
     let counted: u64 = record.trace.calls.iter().map(|row| row.calls + row.in_flight).sum();
-    assert!(stories.followed > 0, "{stories:?}");
-    assert!(stories.followed + stories.not_followed <= counted, "{counted}: {stories:?}");
+    assert!(timelines.followed > 0, "{timelines:?}");
+    assert!(timelines.followed + timelines.not_followed <= counted, "{counted}: {timelines:?}");
     assert!(record.trace.observer.cost_ns_per_call > 0.0);
 }
 
@@ -227,10 +227,10 @@ fn a_cold_read_tells_of_pages_and_requests() {
     let Some(volume) = volume() else { return };
     let file = volume.cold_file("cold", 1024);
     let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4M"];
-    let record = seen(&["--story=16"], &dd);
-    let stories = stories(&record);
-    let ours = |story: &&SlowCall| story.path.as_deref() == Some(&file) && story.returned > 0;
-    let read = stories.calls.iter().find(ours).expect("the read of the file");
+    let record = seen(&["--timeline=16"], &dd);
+    let timelines = timelines(&record);
+    let ours = |timeline: &&SlowCall| timeline.path.as_deref() == Some(&file) && timeline.returned > 0;
+    let read = timelines.calls.iter().find(ours).expect("the read of the file");
     assert_eq!((read.syscall.as_str(), read.offset), ("read", Some(0)));
     assert_eq!((read.asked_bytes, read.returned), (Some(4 * MIB), 4 << 20));
     assert!(first(read, "mm_filemap_add_to_page_cache") < first(read, "block-issue"));
@@ -243,28 +243,28 @@ fn a_cold_read_tells_of_pages_and_requests() {
     assert!(shown > 0 && hidden + shown as u64 > 1, "{read:#?}");
 }
 
-/// The stories, checked against what holds for any.
-fn stories(record: &Anatomy) -> &SlowestCalls {
-    let stories = record.stories.as_ref().expect("they were asked for");
-    assert_eq!(stories.lost, 0);
-    assert!(stories.followed >= stories.calls.len() as u64);
-    assert!(stories.calls.is_sorted_by_key(|story| std::cmp::Reverse(story.wall_ns)));
-    for story in &stories.calls {
-        assert!(story.events.is_sorted_by_key(|event| event.at_ns), "{story:#?}");
-        assert!(story.events.iter().all(|event| event.at_ns <= story.wall_ns), "{story:#?}");
-        assert!(story.on_cpu_ns + story.blocked_ns <= story.wall_ns, "{story:#?}");
+/// The timelines, checked against what holds for any.
+fn timelines(record: &Anatomy) -> &SlowestCalls {
+    let timelines = record.timelines.as_ref().expect("they were asked for");
+    assert_eq!(timelines.lost, 0);
+    assert!(timelines.followed >= timelines.calls.len() as u64);
+    assert!(timelines.calls.is_sorted_by_key(|timeline| std::cmp::Reverse(timeline.wall_ns)));
+    for timeline in &timelines.calls {
+        assert!(timeline.events.is_sorted_by_key(|event| event.at_ns), "{timeline:#?}");
+        assert!(timeline.events.iter().all(|event| event.at_ns <= timeline.wall_ns), "{timeline:#?}");
+        assert!(timeline.on_cpu_ns + timeline.blocked_ns <= timeline.wall_ns, "{timeline:#?}");
     }
-    stories
+    timelines
 }
 
-/// Where in a story the first event of a name is.
-fn first(story: &SlowCall, name: &str) -> usize {
-    let at = story.events.iter().position(|event| event.event == name);
-    at.unwrap_or_else(|| panic!("no {name} in {story:#?}"))
+/// Where in a timeline the first event of a name is.
+fn first(timeline: &SlowCall, name: &str) -> usize {
+    let at = timeline.events.iter().position(|event| event.event == name);
+    at.unwrap_or_else(|| panic!("no {name} in {timeline:#?}"))
 }
 
 /// Where the last is.
-fn last(story: &SlowCall, name: &str) -> usize {
-    let at = story.events.iter().rposition(|event| event.event == name);
-    at.unwrap_or_else(|| panic!("no {name} in {story:#?}"))
+fn last(timeline: &SlowCall, name: &str) -> usize {
+    let at = timeline.events.iter().rposition(|event| event.event == name);
+    at.unwrap_or_else(|| panic!("no {name} in {timeline:#?}"))
 }

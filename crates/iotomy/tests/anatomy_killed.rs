@@ -61,7 +61,7 @@ fn a_command_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
     if !anatomy() || !has("perl") {
         return;
     }
-    for options in [&[][..], &["--story=2"], &["--user-stacks"]] {
+    for options in [&[][..], &["--timeline=2"], &["--user-stacks"]] {
         let mut watch = Watch::start(options, &["--", "perl", "-e", WORKS]);
         let pid: u32 = watch.line().parse().unwrap();
         // What iotomy holds is its own: the command was given none of it.
@@ -82,7 +82,7 @@ fn a_process_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("chdir '{}';{WORKS}", folder.path().display());
     let (mut subject, pid) = support::BackgroundProcess::ready(&["perl", "-e", &script]);
-    let mut watch = Watch::start(&["--story"], &["-p", &pid]);
+    let mut watch = Watch::start(&["--timeline"], &["-p", &pid]);
     support::until_polling(watch.child.id());
     watch.kill();
     assert_eq!(status(subject.pid(), "TracerPid").unwrap(), "0");
@@ -100,7 +100,7 @@ fn an_anatomy_killed_at_any_moment_leaves_no_process_and_nothing_attached() {
     drop(Watch::start(&[], &["--", "true"]).child.wait());
     let whole = began.elapsed();
     for moment in 0..8u32 {
-        let mut watch = Watch::start(&["--story=1"], &["--", "sh", "-c", "echo r; echo an"]);
+        let mut watch = Watch::start(&["--timeline=1"], &["--", "sh", "-c", "echo r; echo an"]);
         // No wait for anything: the moment to strike.
         std::thread::sleep(whole * moment / 6);
         let held = Attached::to(watch.child.id());

@@ -168,7 +168,7 @@ fn a_call_that_never_returns_is_left_out_where_its_outcome_decides() {
 }
 
 #[test]
-fn stories_are_of_calls_that_count() {
+fn timelines_are_of_calls_that_count() {
     if !anatomy() || !has("perl") {
         return;
     }
@@ -179,15 +179,15 @@ fn stories_are_of_calls_that_count() {
         for (1..4) { syswrite $file, "x" x 4_000_000; syswrite $file, "y" x 100 }
     "#;
     let words = ["perl", "-e", script, file.to_str().unwrap()];
-    let (record, output) = dissected("bytes == 100", &["--story=5"], &words);
-    let Some(stories) = &record.stories else {
+    let (record, output) = dissected("bytes == 100", &["--timeline=5"], &words);
+    let Some(timelines) = &record.timelines else {
         return iotomy_test_requirements::skip(
             iotomy_test_requirements::Need::Bpf,
-            &format!("no stories: {output:?}"),
+            &format!("no timelines: {output:?}"),
         );
     };
-    let results: Vec<i64> = stories.calls.iter().map(|call| call.returned).collect();
-    assert_eq!(results, [100; 4], "{stories:#?}");
+    let results: Vec<i64> = timelines.calls.iter().map(|call| call.returned).collect();
+    assert_eq!(results, [100; 4], "{timelines:#?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ const VERBS: [(&str, &[&str]); 6] = [
     ("trace -q --observer bpf --where bytes>0 --json -", &["trace_where"]),
     ("trace -q --observer bpf --requests --json -", &["shared", "trace", "exchanges"]),
     ("anatomy -q --json -", &["shared", "trace", "anatomy", "block"]),
-    ("anatomy -q --user-stacks --story=1 --json -", &["anatomy", "block"]),
+    ("anatomy -q --user-stacks --timeline=1 --json -", &["anatomy", "block"]),
 ];
 
 /// Without these, a verb that needs BPF cannot do its work.

@@ -45,11 +45,11 @@ fn a_page_of_an_anatomy_has_every_box_and_moment() {
     }
     // Four parts of the call, eight moments, and a bar of each of the five that begin something, one
     // of which has two.
-    assert_eq!(page.points("r1-story-1"), 4 + 8 + 5);
+    assert_eq!(page.points("r1-timeline-1"), 4 + 8 + 5);
     assert_eq!(page.column("r1-layers", 0), ["write", "fsync"]);
     assert_eq!(page.column("r1-block-io", 0), ["dd: fsync", "dd: fsync, journal"]);
     assert!(page.column("r1-functions", 0).contains(&"io_schedule".to_owned()));
-    let times = page.column("r1-story-events", 1);
+    let times = page.column("r1-timeline-events", 1);
     assert_eq!(times.len(), 9);
     assert_eq!((times[0].as_str(), times[8].as_str()), ("4.8", "2,760.0"));
     page.has_no_text_over_text();

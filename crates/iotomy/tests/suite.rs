@@ -8,7 +8,7 @@ mod anatomy_block;
 mod anatomy_docs;
 mod anatomy_killed;
 mod anatomy_opens;
-mod anatomy_ring_stories;
+mod anatomy_ring_timelines;
 mod anatomy_rings;
 mod anatomy_select;
 mod anatomy_user_stacks;

@@ -40,7 +40,7 @@ pub use self::samples::SampleSettings;
 use self::samples::{Callers, Location, Operation, Place, SampleGroup};
 use self::side_band::MappedBefore;
 use self::user::UserSymbols;
-pub use crate::bpf::block::MOST_STORIES;
+pub use crate::bpf::block::MOST_TIMELINES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
 use crate::{ObserveError, Probe, Request, Target};
 
@@ -57,8 +57,8 @@ pub struct Dissection {
     pub block: Option<BlockIo>,
     /// Why it could not.
     pub block_refused: Option<String>,
-    /// The slowest calls, where stories were requested.
-    pub stories: Option<SlowestCalls>,
+    /// The slowest calls, where timelines were requested.
+    pub timelines: Option<SlowestCalls>,
 }
 
 fn remedy(reason: &str) -> String {
@@ -77,7 +77,7 @@ fn unsupported(reason: String) -> ObserveError {
 /// the block layer, and further requested data.
 ///
 /// # Errors
-/// As [`crate::Observer::watch`]; also when samples, the kernel's symbols, or requested stories are
+/// As [`crate::Observer::watch`]; also when samples, the kernel's symbols, or requested timelines are
 /// unavailable. A command is not started then.
 pub fn watch(
     request: &Request,
@@ -92,7 +92,7 @@ pub fn watch(
         Target::Running(_) | Target::Machine => MappedBefore::ByAll,
     };
     let mut sampler = Sampler::new(asked, request.filter.restricts(), mapped);
-    let mut block = Block::new(asked.stories, request.filter.restricts());
+    let mut block = Block::new(asked.timelines, request.filter.restricts());
     let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None);
     let observation = observation.map_err(|error| match error {
         ObserveError::Unsupported { reason, .. } => unsupported(reason),
@@ -102,7 +102,7 @@ pub fn watch(
     match block.into_found() {
         Ok(found) => {
             dissection.block = Some(found.block);
-            dissection.stories = found.stories;
+            dissection.timelines = found.timelines;
         }
         Err(reason) => dissection.block_refused = Some(reason),
     }

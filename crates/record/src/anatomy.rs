@@ -4,7 +4,7 @@
 //! that the parts of a call add up to the call for every reader of the record.
 
 mod block;
-mod story;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Trace;
 
 pub use block::{BlockIo, BlockPath, ReadAhead, Requests};
-pub use story::{CallEvent, Hidden, SlowCall, SlowestCalls};
+pub use timeline::{CallEvent, Hidden, SlowCall, SlowestCalls};
 
 /// One run, dissected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,9 +34,10 @@ pub struct Anatomy {
     /// The work of the block layer; `null` where it could not be watched.
     #[serde(default)]
     pub block: Option<BlockIo>,
-    /// The slowest calls with their stories; `null` if none were requested.
+    /// The slowest calls with their timelines; `null` if none were requested.
     #[serde(default)]
-    pub stories: Option<SlowestCalls>,
+    #[serde(rename = "stories")]
+    pub timelines: Option<SlowestCalls>,
 }
 
 impl Anatomy {

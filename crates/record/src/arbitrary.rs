@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub use anatomy::anatomy;
-pub use block::{block_io, stories};
+pub use block::{block_io, timelines};
 pub use copy::copy;
 pub use d::d;
 pub use limits::limits;

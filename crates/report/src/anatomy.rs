@@ -16,8 +16,8 @@ mod named;
 mod requests;
 mod section;
 mod stacks;
-mod story;
 mod timeline;
+mod timeline_charts;
 mod tree;
 
 use iotomy_record::{Anatomy, DissectedCall};
@@ -43,8 +43,8 @@ pub fn anatomy(record: &Anatomy, style: &Style) -> String {
     if let Some(block) = named::block(record) {
         block::print(&mut page, &block, record.trace.view.top);
     }
-    if let Some(stories) = named::stories(record) {
-        story::print(&mut page, &stories);
+    if let Some(timelines) = named::timelines(record) {
+        timeline::print(&mut page, &timelines);
     }
     findings::print(&mut page, &record.trace.findings);
     page.finish()

@@ -32,7 +32,7 @@ fn opening(layer: &str, asleep_ns: u64) -> Anatomy {
         calls: vec![row],
         stacks: Vec::new(),
         block: None,
-        stories: None,
+        timelines: None,
     }
 }
 

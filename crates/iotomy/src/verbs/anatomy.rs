@@ -37,7 +37,7 @@ pub(crate) const MANUAL: Manual = Manual {
             into layers:",
         ),
         (
-            "iotomy anatomy --story=1 -- dd if=file of=copy conv=fsync",
+            "iotomy anatomy --timeline=1 -- dd if=file of=copy conv=fsync",
             "List the kernel events inside the slowest call that reads and the slowest that \
              writes:",
         ),
@@ -103,16 +103,17 @@ pub(crate) struct AnatomyArgs {
 
     /// List the kernel events inside the N slowest calls that read and the N slowest that write, in
     /// order of time; without N, 3
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(anatomy::MOST_STORIES)))]
-    story: Option<u32>,
+    #[arg(long, alias = "story", value_name = "N", num_args = 0..=1, require_equals = true,
+        default_missing_value = "3",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(anatomy::MOST_TIMELINES)))]
+    timeline: Option<u32>,
 
     /// Show at most N calls; 0 shows all
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
     /// Show the most important on one screen: at most 24 lines of 80 columns; the record has everything
-    #[arg(long, conflicts_with_all = ["top", "story"])]
+    #[arg(long, conflicts_with_all = ["top", "timeline"])]
     brief: bool,
 
     /// Write folded stacks to FILE, one line per stack with its time in µs
@@ -186,7 +187,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     let started = rfc3339(SystemTime::now());
     let asked = SampleSettings {
         hz: args.rate,
-        stories: args.story.unwrap_or(0),
+        timelines: args.timeline.unwrap_or(0),
         user_stacks: args.user_stacks,
     };
     let (observation, dissection) = match anatomy::watch(&request, asked) {
@@ -292,7 +293,7 @@ fn assemble(trace: Trace, started: String, dissection: Dissection) -> Anatomy {
         calls: dissection.calls,
         stacks: dissection.stacks,
         block: dissection.block,
-        stories: dissection.stories,
+        timelines: dissection.timelines,
     }
 }
 

@@ -241,7 +241,7 @@ mod tests {
         "agent max_services",
         "anatomy duration",
         "anatomy rate",
-        "anatomy story",
+        "anatomy timeline",
         "anatomy top",
         "anatomy where",
         "copy block_size",

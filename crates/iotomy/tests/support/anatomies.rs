@@ -100,7 +100,7 @@ fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &s
     }
 }
 
-fn story(exec: &str, path: &str, device: &str) -> SlowCall {
+fn timeline(exec: &str, path: &str, device: &str) -> SlowCall {
     let request = [("operation", "write"), ("device", device), ("flags", "sync")];
     let place = [("bytes", 65_536), ("sector", 2_048)];
     SlowCall {
@@ -181,11 +181,11 @@ fn made(exec: &str, function: &str, copying_ms: u64) -> Anatomy {
             lost: 0,
             lost_pages: 0,
         }),
-        stories: Some(SlowestCalls {
+        timelines: Some(SlowestCalls {
             asked: 1,
             followed: 262,
             tracepoints: 30,
-            calls: vec![story(exec, "/home/user/copy", "vda")],
+            calls: vec![timeline(exec, "/home/user/copy", "vda")],
             ..SlowestCalls::default()
         }),
     }
@@ -217,6 +217,6 @@ pub(crate) fn hostile_anatomy(folder: &Path) -> PathBuf {
     }
     let block = record.block.get_or_insert_default();
     block.requests.push(requests(HOSTILE, BlockPath::Fault, HOSTILE, HOSTILE, 20));
-    record.stories.get_or_insert_default().calls = vec![story(HOSTILE, HOSTILE, HOSTILE)];
+    record.timelines.get_or_insert_default().calls = vec![timeline(HOSTILE, HOSTILE, HOSTILE)];
     put("hostile-anatomy.json", folder, RecordRef::Anatomy(&record))
 }

@@ -12,7 +12,7 @@ pub struct SampleSettings {
     pub hz: u32,
     /// How many of the slowest reading calls, and of the slowest writing calls, are recorded event
     /// by event.
-    pub stories: u32,
+    pub timelines: u32,
     /// Whether user stacks are recorded, too, as far as frame pointers allow.
     pub user_stacks: bool,
 }

@@ -7,8 +7,8 @@
  * Hooks: BTF-typed raw tracepoints of the block layer, sys_enter and sys_exit,
  * writeback_dirty_folio and writeback_mark_inode_dirty, sched_switch and sched_waking; the classic
  * tracepoint mm_filemap_add_to_page_cache; and, one program for them all, the classic tracepoints
- * of the table in block/events.rs. For stories of requests, the raw tracepoints of
- * ring_story.bpf.h.
+ * of the table in block/events.rs. For timelines of requests, the raw tracepoints of
+ * ring_timeline.bpf.h.
  *
  * A bio is booked when it enters the block layer, for there it is known who sends it: see
  * find_cause. A request is its first bio's. Rows are shared between CPUs, so they are added to
@@ -52,8 +52,8 @@ struct block_counters counters;
 /* Why a bio was sent. */
 struct cause {
 	struct row_key key;
-	u32 buffer;  /* of the story it belongs to, plus 1 */
-	u64 call_ns; /* when that story began */
+	u32 buffer;  /* of the timeline it belongs to, plus 1 */
+	u64 call_ns; /* when that timeline began */
 	u64 queued_ns;
 };
 
@@ -219,7 +219,7 @@ static __always_inline u64 plain_flags(u32 flags)
 	       HAS(flags, __REQ_PREFLUSH) << 12;
 }
 
-#include "story.bpf.h"
+#include "timeline.bpf.h"
 #include "causes.bpf.h"
 #include "readahead.bpf.h"
 #include "requests.bpf.h"

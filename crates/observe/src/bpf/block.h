@@ -30,12 +30,12 @@
 #define ASKED_COUNT	 1 /* bytes, in argument 2; of a ring, in the request */
 #define ASKED_VECTOR	 2 /* an array of struct iovec, in arguments 1 and 2 */
 
-/* Of a story, beside its kind: its descriptor is the place of a registered file. */
+/* Of a timeline, beside its kind: its descriptor is the place of a registered file. */
 #define KIND_REGISTERED 4
 
-#define MOST_STORIES	16
-#define WHATS		64 /* kinds of events of a story */
-#define EVENTS		96 /* of a story, at most */
+#define MOST_TIMELINES	16
+#define WHATS		64 /* kinds of events of a timeline */
+#define EVENTS		96 /* of a timeline, at most */
 #define FIRST_OF_KIND	6  /* events of a kind that are kept; of the others the last two */
 #define ARGS		4
 
@@ -52,10 +52,10 @@
 #define WHAT_PLANS    (WHATS - 9) /* entries the table may have */
 
 struct block_knobs {
-	__u32 stories; /* how many of each kind to keep; 0: none are followed */
+	__u32 timelines; /* how many of each kind to keep; 0: none are followed */
 	__u32 page_shift;
 	__u8 kinds[2][512];   /* by ABI and call */
-	__u8 ring_kinds[256]; /* by operation of io_uring; those that are followed by stories alone
+	__u8 ring_kinds[256]; /* by operation of io_uring; those that are followed by timelines alone
 			       */
 };
 
@@ -64,12 +64,12 @@ struct block_counters {
 	__u64 others_bytes;
 	__u64 lost;	    /* bios, requests and inodes that found no room */
 	__u64 lost_pages;   /* pages read ahead that found no room */
-	__u64 followed;	    /* calls whose story was taken down */
+	__u64 followed;	    /* calls whose timeline was taken down */
 	__u64 not_followed; /* calls of pipes, sockets, terminals and the like */
-	__u64 lost_stories; /* calls whose story found no room */
+	__u64 lost_timelines; /* calls whose timeline found no room */
 	__u32 next_buffer;
 	__u32 pad;
-	__u64 kept[2][MOST_STORIES]; /* ns / 16 << 16 | buffer + 1 */
+	__u64 kept[2][MOST_TIMELINES]; /* ns / 16 << 16 | buffer + 1 */
 };
 
 struct row_key {
@@ -112,7 +112,7 @@ struct ahead_row {
 	__u64 otherwise;
 };
 
-/* Where the values of a tracepoint are, for story events of a number. */
+/* Where the values of a tracepoint are, for timeline events of a number. */
 struct plan {
 	__u16 offsets[ARGS];
 	__u8 sizes[ARGS]; /* 0: no such value; above 8: signed, of that less 8 */
@@ -120,7 +120,7 @@ struct plan {
 	__u16 pad;
 };
 
-struct story_event {
+struct timeline_event {
 	__u64 at_ns;
 	__u16 what;
 	__u16 late;
@@ -128,7 +128,7 @@ struct story_event {
 	__u64 args[ARGS];
 };
 
-struct story {
+struct timeline {
 	__u64 start_ns;
 	__u64 end_ns;
 	__u64 off_ns;
@@ -149,7 +149,7 @@ struct story {
 	__u32 unseen; /* events that found no room */
 	__u32 counts[WHATS];
 	__u8 late_at[WHATS][2]; /* where the last events of a kind are, plus 1 */
-	struct story_event events[EVENTS];
+	struct timeline_event events[EVENTS];
 };
 
 #endif

@@ -1,14 +1,14 @@
-//! The work of the block layer for the watched threads, and the stories of their slowest calls: a
+//! The work of the block layer for the watched threads, and the timelines of their slowest calls: a
 //! BPF object of its own, loaded beside the trace's, with which it shares the map of threads.
 //!
 //! It goes on trace's books, so it is attached after trace's programs and before anything is
 //! watched. It only adds: where it cannot be loaded, the trace is as it would be without it.
 //!
-//! `block.bpf.c` and its parts (`causes`, `readahead`, `requests`, `story`, `ring_story`). A bio is counted where
+//! `block.bpf.c` and its parts (`causes`, `readahead`, `requests`, `timeline`, `ring_timeline`). A bio is counted where
 //! it enters the block layer, since only there the sender is known (`causes.bpf.h`); a request
-//! belongs to its first bio. A story is written into the thread's buffer of a bounded pool; a call
+//! belongs to its first bio. A timeline is written into the thread's buffer of a bounded pool; a call
 //! among the slowest swaps buffers with the fastest of those kept, so nothing is copied or sent.
-//! One program serves all tracepoints of a story: its cookie identifies the tracepoint, and a table
+//! One program serves all tracepoints of a timeline: its cookie identifies the tracepoint, and a table
 //! gives the offsets of the values, which user space reads from tracefs (`block/events.rs`,
 //! `block/format.rs`), mounted or not.
 
@@ -16,7 +16,7 @@ mod events;
 mod format;
 mod layout;
 mod outcome;
-mod stories;
+mod timelines;
 
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
@@ -45,24 +45,24 @@ use crate::tracefs::Tracefs;
 
 static OBJECT: Embedded = embedded!("block");
 
-/// The largest number of stories of each kind.
-pub const MOST_STORIES: u32 = layout::MOST_STORIES as u32;
+/// The largest number of timelines of each kind.
+pub const MOST_TIMELINES: u32 = layout::MOST_TIMELINES as u32;
 
-/// Programs that nothing but stories need, by the beginning of their names.
-const OF_STORIES: [&str; 3] = ["story_switch", "story_waking", EVENT];
+/// Programs that nothing but timelines need, by the beginning of their names.
+const OF_TIMELINES: [&str; 3] = ["timeline_switch", "timeline_waking", EVENT];
 
-/// How the names of the programs of io_uring's requests begin, which nothing but their stories needs. A kernel may lack
+/// How the names of the programs of io_uring's requests begin, which nothing but their timelines needs. A kernel may lack
 /// their tracepoints.
-const OF_REQUESTS: &str = "story_ring_";
+const OF_REQUESTS: &str = "timeline_ring_";
 
 /// The program of all tracepoints of the table, and that of page cache insertions with its own.
-const EVENT: &str = "story_event";
+const EVENT: &str = "timeline_event";
 const PAGE_ADDED: &str = "page_added";
 const PAGE_EVENT: (&str, &str) = ("filemap", "mm_filemap_add_to_page_cache");
 
 /// Watches the block layer.
 pub(crate) struct Block {
-    stories: u32,
+    timelines: u32,
     /// Of the requests of io_uring, too.
     of_requests: bool,
     loaded: Option<Loaded>,
@@ -73,17 +73,17 @@ pub(crate) struct Block {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct BlockCounts {
     pub(crate) block: BlockIo,
-    /// The stories, if requested.
-    pub(crate) stories: Option<SlowestCalls>,
+    /// The timelines, if requested.
+    pub(crate) timelines: Option<SlowestCalls>,
 }
 
 impl Block {
-    /// Will follow the `stories` slowest calls of each kind; 0: none. If calls are `filtered`, requests of io_uring
+    /// Will follow the `timelines` slowest calls of each kind; 0: none. If calls are `filtered`, requests of io_uring
     /// are left out.
-    pub(crate) fn new(stories: u32, filtered: bool) -> Self {
+    pub(crate) fn new(timelines: u32, filtered: bool) -> Self {
         let found = Err("the watch did not begin".to_owned());
-        let stories = stories.min(MOST_STORIES);
-        Self { stories, of_requests: stories > 0 && !filtered, loaded: None, found }
+        let timelines = timelines.min(MOST_TIMELINES);
+        Self { timelines, of_requests: timelines > 0 && !filtered, loaded: None, found }
     }
 
     /// A watch is useful without this, too.
@@ -103,7 +103,7 @@ impl Block {
 
 impl Companion for Block {
     fn load(&mut self, shared: &Shared) -> Result<(), Refused> {
-        match Loaded::load(shared, self.stories, self.of_requests) {
+        match Loaded::load(shared, self.timelines, self.of_requests) {
             Ok(loaded) => self.loaded = Some(loaded),
             // It is tried again without that.
             Err(refused) if refused.feature.is_some() => return Err(refused),
@@ -152,7 +152,7 @@ struct Loaded {
     /// By perf events.
     event_links: Vec<Link>,
     detaching: Option<JoinHandle<()>>,
-    stories: u32,
+    timelines: u32,
     tracepoints: u64,
     absent: Vec<String>,
     before: Counters,
@@ -163,12 +163,12 @@ impl Loaded {
     ///
     /// # Errors
     /// The refused call and the kernel's error, in a line.
-    fn load(shared: &Shared, stories: u32, of_requests: bool) -> Result<Self, Refused> {
+    fn load(shared: &Shared, timelines: u32, of_requests: bool) -> Result<Self, Refused> {
         const PURPOSE: Purpose =
             Purpose { attempt: "load the BPF programs of the block layer", needs: &[] };
         let unpacked = OBJECT.unpack()?;
         let mut open = unpacked.open()?;
-        prepare(&mut open, stories, of_requests)
+        prepare(&mut open, timelines, of_requests)
             .and_then(|()| shared.reuse_maps(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the block layer", &error))?;
         let object = load(open, &PURPOSE, &shared.without)?;
@@ -177,7 +177,7 @@ impl Loaded {
             links: Vec::new(),
             event_links: Vec::new(),
             detaching: None,
-            stories,
+            timelines,
             tracepoints: 0,
             absent: Vec::new(),
             before: Counters::default(),
@@ -225,13 +225,13 @@ impl Loaded {
                 }
             }
         }
-        if self.stories > 0 && is_loaded(&self.object, EVENT) {
+        if self.timelines > 0 && is_loaded(&self.object, EVENT) {
             self.listen(tracefs.as_ref());
         }
         Ok(())
     }
 
-    /// Attaches the program of stories to every tracepoint of the table that this kernel has.
+    /// Attaches the program of timelines to every tracepoint of the table that this kernel has.
     fn listen(&mut self, tracefs: Option<&Tracefs>) {
         let mounts = iotomy_host::kernel_text("/proc/self/mounts").unwrap_or_default();
         let mut programs = self.object.progs_mut();
@@ -279,16 +279,16 @@ impl Loaded {
     fn counts(&self, images: &Images) -> BlockCounts {
         let counters = self.counted().since(&self.before);
         let block = outcome::block(&self.object, &counters, images);
-        let stories = (self.stories > 0).then(|| SlowestCalls {
-            asked: self.stories,
+        let timelines = (self.timelines > 0).then(|| SlowestCalls {
+            asked: self.timelines,
             followed: counters.followed,
             not_followed: counters.not_followed,
-            lost: counters.lost_stories,
+            lost: counters.lost_timelines,
             tracepoints: self.tracepoints,
             absent: self.absent.clone(),
-            calls: stories::stories(&self.object, &counters, images),
+            calls: timelines::timelines(&self.object, &counters, images),
         });
-        BlockCounts { block, stories }
+        BlockCounts { block, timelines }
     }
 }
 
@@ -314,15 +314,15 @@ fn listen(
     }
 }
 
-fn prepare(open: &mut OpenObject, stories: u32, of_requests: bool) -> Result<(), libbpf_rs::Error> {
+fn prepare(open: &mut OpenObject, timelines: u32, of_requests: bool) -> Result<(), libbpf_rs::Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
-            // A story takes 6 KiB: there is room for them only if they were requested.
-            "pool" | "given_back" if stories == 0 => map.set_max_entries(1)?,
-            "request_stories" if !of_requests => map.set_max_entries(1)?,
+            // A timeline takes 6 KiB: there is room for them only if they were requested.
+            "pool" | "given_back" if timelines == 0 => map.set_max_entries(1)?,
+            "request_timelines" if !of_requests => map.set_max_entries(1)?,
             ".rodata.knobs" => {
-                let wire = knobs(stories);
+                let wire = knobs(timelines);
                 let initial = map.initial_value_mut().expect("a data section has a value");
                 assert_eq!(initial.len(), wire.len(), "struct block_knobs");
                 initial.copy_from_slice(&wire);
@@ -331,7 +331,7 @@ fn prepare(open: &mut OpenObject, stories: u32, of_requests: bool) -> Result<(),
         }
     }
     for mut program in open.progs_mut() {
-        if !is_wanted(&program.name().to_string_lossy(), stories, of_requests) {
+        if !is_wanted(&program.name().to_string_lossy(), timelines, of_requests) {
             program.set_autoload(false);
         }
     }
@@ -339,17 +339,17 @@ fn prepare(open: &mut OpenObject, stories: u32, of_requests: bool) -> Result<(),
 }
 
 /// Whether a program is loaded.
-fn is_wanted(program: &str, stories: u32, of_requests: bool) -> bool {
+fn is_wanted(program: &str, timelines: u32, of_requests: bool) -> bool {
     match program {
-        name if OF_STORIES.contains(&name) => stories > 0,
+        name if OF_TIMELINES.contains(&name) => timelines > 0,
         name if name.starts_with(OF_REQUESTS) => of_requests,
         _ => true,
     }
 }
 
 /// As `struct block_knobs` of `block.h`.
-fn knobs(stories: u32) -> Vec<u8> {
-    let mut wire = stories.to_ne_bytes().to_vec();
+fn knobs(timelines: u32) -> Vec<u8> {
+    let mut wire = timelines.to_ne_bytes().to_vec();
     wire.extend((rustix::param::page_size().ilog2()).to_ne_bytes());
     for abi in [Abi::X86_64, Abi::I386] {
         wire.extend((0..512).map(|number| kind(abi, &syscalls::name(abi, number))));
@@ -410,11 +410,11 @@ mod tests {
         check_steps(3, 3_000..20_000);
     }
 
-    fn check_steps(stories: u32, due: std::ops::Range<u64>) {
+    fn check_steps(timelines: u32, due: std::ops::Range<u64>) {
         let loaded = verified::shared().and_then(|shared| {
             let mut session = verified::session(Some(&shared))?;
             session.attach()?;
-            let mut loaded = Loaded::load(&shared, stories, stories > 0).map_err(String::from)?;
+            let mut loaded = Loaded::load(&shared, timelines, timelines > 0).map_err(String::from)?;
             loaded.attach()?;
             Ok(loaded)
         });

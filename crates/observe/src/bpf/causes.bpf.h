@@ -51,7 +51,7 @@ static __always_inline void ask_request(struct task_struct *task, struct cause *
 {
 	struct chapter at;
 
-	if (!in_request_story(task, &at))
+	if (!in_request_timeline(task, &at))
 		return;
 	cause->buffer = at.buffer;
 	cause->call_ns = at.began_ns;

@@ -67,9 +67,9 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "queues",
         parts: &[Map(22), Helper(87), Helper(88)],
-        used_by: "anatomy --story",
+        used_by: "anatomy --timeline",
         without: "buffers of ended threads are not used again",
-        lost: "stories of calls once 512 threads have made some",
+        lost: "timelines of calls once 512 threads have made some",
     },
     Feature {
         name: "LRU hashes",
@@ -88,9 +88,9 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "programs on tracepoints",
         parts: &[Section("tp/"), Section("tracepoint")],
-        used_by: "anatomy: pages added to the page cache, stories",
+        used_by: "anatomy: pages added to the page cache, timelines",
         without: "these parts are left out",
-        lost: "pages added to the page cache, and events inside of stories",
+        lost: "pages added to the page cache, and events inside of timelines",
     },
     Feature {
         name: "bpf_loop",
@@ -117,9 +117,9 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "attach cookies",
         parts: &[Helper(174)],
-        used_by: "anatomy --story, profile probes of d",
-        without: "stories have no events; a program of D with a profile probe is refused",
-        lost: "events inside of stories",
+        used_by: "anatomy --timeline, profile probes of d",
+        without: "timelines have no events; a program of D with a profile probe is refused",
+        lost: "events inside of timelines",
     },
     Feature {
         name: "bpf_for_each_map_elem",
@@ -144,8 +144,8 @@ pub static FEATURES: [Feature; 25] = [
     },
     Feature {
         name: "sched_waking",
-        parts: &[Program("sched_waking"), Program("story_waking")],
-        used_by: "trace --slowest, --until, anatomy --story",
+        parts: &[Program("sched_waking"), Program("timeline_waking")],
+        used_by: "trace --slowest, --until, anatomy --timeline",
         without: "the thread that ended a wait is not named",
         lost: "who woke the threads of the slowest calls",
     },
@@ -173,9 +173,9 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "block layer",
         parts: &[],
-        used_by: "anatomy: block layer, --story",
+        used_by: "anatomy: block layer, --timeline",
         without: "the work of the block layer is left out",
-        lost: "the work of the block layer, and stories",
+        lost: "the work of the block layer, and timelines",
     },
     Feature {
         name: "names in iterators",

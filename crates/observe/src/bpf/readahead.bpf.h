@@ -287,8 +287,8 @@ static __always_inline void follow(struct task_struct *task, struct thread *t, s
 	x->of_device = mode == S_IFBLK;
 	bytes = t->call & CALL_I386 ? 0 : asked_bytes(regs, kind);
 	at = t->call & CALL_I386 ? -1ULL : offset_of(regs, file, kind);
-	if (knobs.stories)
-		begin_story(x, t, file, inode, kind, fd, bytes, at);
+	if (knobs.timelines)
+		begin_timeline(x, t, file, inode, kind, fd, bytes, at);
 	if ((kind & KIND_BITS) == KIND_READ && mode == S_IFREG && bytes && !(flags & O_DIRECT))
 		begin_read(x, inode, at, bytes);
 	if ((kind & KIND_BITS) == KIND_SYNC ||
@@ -345,10 +345,10 @@ int BPF_PROG(follow_exit, struct pt_regs *regs, long ret)
 		return 0;
 	if (x->reading)
 		end_read(x, ret);
-	if (knobs.stories) {
+	if (knobs.timelines) {
 		t = watched(task);
 		if (t)
-			end_story(x, t, ret);
+			end_timeline(x, t, ret);
 	}
 	return 0;
 }

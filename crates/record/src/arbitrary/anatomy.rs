@@ -9,8 +9,8 @@ use crate::*;
 
 /// An anatomy that [`crate::store::parse_anatomy`] accepts.
 pub fn anatomy() -> impl Strategy<Value = Anatomy> {
-    let below = (option::of(super::block_io()), option::of(super::stories()));
-    (trace().boxed(), sampled().boxed(), below).prop_map(|(trace, sampled, (block, stories))| {
+    let below = (option::of(super::block_io()), option::of(super::timelines()));
+    (trace().boxed(), sampled().boxed(), below).prop_map(|(trace, sampled, (block, timelines))| {
         Anatomy {
             schema: Anatomy::SCHEMA.to_string(),
             started: "2025-03-01T10:20:30.5Z".to_string(),
@@ -19,7 +19,7 @@ pub fn anatomy() -> impl Strategy<Value = Anatomy> {
             calls: sampled.calls,
             stacks: sampled.stacks,
             block,
-            stories,
+            timelines,
         }
     })
 }

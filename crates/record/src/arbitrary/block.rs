@@ -1,4 +1,4 @@
-//! Random block I/O and stories, as parts of records. Boxed: their strategies are many, and would take
+//! Random block I/O and timelines, as parts of records. Boxed: their strategies are many, and would take
 //! more of a stack than a test has.
 
 use proptest::collection::{btree_map, vec};
@@ -89,10 +89,10 @@ fn read_ahead() -> impl Strategy<Value = ReadAhead> {
     })
 }
 
-/// Stories of calls.
-pub fn stories() -> BoxedStrategy<SlowestCalls> {
+/// Timelines of calls.
+pub fn timelines() -> BoxedStrategy<SlowestCalls> {
     let counts = [(); 4].map(|()| number().boxed());
-    let parts = (any::<u32>(), counts, vec(text().boxed(), 0..4), vec(story(), 0..4));
+    let parts = (any::<u32>(), counts, vec(text().boxed(), 0..4), vec(timeline(), 0..4));
     let all = parts.prop_map(|(asked, counts, absent, calls)| SlowestCalls {
         asked,
         followed: counts[0],
@@ -105,7 +105,7 @@ pub fn stories() -> BoxedStrategy<SlowestCalls> {
     all.boxed()
 }
 
-fn story() -> BoxedStrategy<SlowCall> {
+fn timeline() -> BoxedStrategy<SlowCall> {
     let whose =
         (any::<(u32, u32)>(), text(), any::<u32>(), text(), any::<u32>(), option::of(text()));
     let asked = (option::of(number()), option::of(number()), any::<i64>(), option::of(text()));

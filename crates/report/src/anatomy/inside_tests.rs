@@ -4,7 +4,7 @@ use iotomy_record::{
 };
 use proptest::prelude::*;
 
-use super::{block, story};
+use super::{block, timeline};
 use crate::page::Page;
 use crate::{Style, looks};
 
@@ -14,9 +14,9 @@ fn printed_block(io: &BlockIo, style: &Style) -> String {
     page.finish()
 }
 
-fn printed_stories(stories: &SlowestCalls, style: &Style) -> String {
+fn printed_timelines(timelines: &SlowestCalls, style: &Style) -> String {
     let mut page = Page::new(style);
-    story::print(&mut page, stories);
+    timeline::print(&mut page, timelines);
     page.finish()
 }
 
@@ -93,7 +93,7 @@ fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &s
     }
 }
 
-pub(super) fn stories() -> SlowestCalls {
+pub(super) fn timelines() -> SlowestCalls {
     let request = [("operation", "write"), ("device", "vda"), ("flags", "sync")];
     let fsync = SlowCall {
         pid: 4711,
@@ -165,7 +165,7 @@ fn a_run_without_requests_shows_nothing() {
 
 #[test]
 fn a_call_is_told_moment_by_moment() {
-    insta::assert_snapshot!(printed_stories(&stories(), &Style::default()));
+    insta::assert_snapshot!(printed_timelines(&timelines(), &Style::default()));
 }
 
 proptest! {
@@ -178,10 +178,10 @@ proptest! {
     }
 
     #[test]
-    fn any_stories_render_within_the_width(
-        stories in arbitrary::stories(), width in 1usize..140, unicode: bool
+    fn any_timelines_render_within_the_width(
+        timelines in arbitrary::timelines(), width in 1usize..140, unicode: bool
     ) {
-        looks::keeps_to(width, unicode, |style| printed_stories(&stories, style));
-        looks::is_only_coloured(|style| printed_stories(&stories, style));
+        looks::keeps_to(width, unicode, |style| printed_timelines(&timelines, style));
+        looks::is_only_coloured(|style| printed_timelines(&timelines, style));
     }
 }

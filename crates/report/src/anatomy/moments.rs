@@ -1,4 +1,4 @@
-//! The time between the moments of a story.
+//! The time between the moments of a timeline.
 //!
 //! Where moments are only counted, nothing is claimed: it is unknown who was off its CPU there.
 
@@ -28,10 +28,10 @@ fn span(from: u64, until: u64, (class, what): (&'static str, &'static str)) -> S
 
 /// Where the thread was, from the call's entry to its return. No single thread carries out a request of io_uring: only
 /// the sleep of the threads that worked on it is known.
-pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
+pub(super) fn threads(timeline: &SlowCall) -> Vec<Span> {
     let mut spans = Vec::new();
     let (mut from, mut state) = (0, RUNNING);
-    for event in &story.events {
+    for event in &timeline.events {
         let next = match event.event.as_str() {
             "off-cpu" if sleeps(event) => ASLEEP,
             "off-cpu" => WAITING,
@@ -42,8 +42,8 @@ pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
         spans.push(span(from, event.at_ns, state));
         (from, state) = (event.at_ns, next);
     }
-    spans.push(span(from, story.wall_ns, state));
-    for (from, until) in untold(story, &OF_THREADS) {
+    spans.push(span(from, timeline.wall_ns, state));
+    for (from, until) in untold(timeline, &OF_THREADS) {
         let rest = |whole: Span| {
             let before = Span { until: whole.until.min(from), ..whole };
             [before, Span { from: whole.from.max(until), ..whole }]
@@ -51,7 +51,7 @@ pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
         spans = spans.into_iter().flat_map(rest).filter(|span| span.until > span.from).collect();
         spans.push(span(from, until, UNKNOWN));
     }
-    let is_known = |span: &Span| !story.is_request() || span.what != RUNNING.1;
+    let is_known = |span: &Span| !timeline.is_request() || span.what != RUNNING.1;
     spans.retain(|span| span.until > span.from && is_known(span));
     spans.sort_by_key(|span| span.from);
     spans
@@ -62,16 +62,16 @@ const OF_THREADS: [&str; 3] = ["off-cpu", "woken", "on-cpu"];
 
 /// The times of events of these names that are only counted: after a recorded one, apart from each
 /// other.
-fn untold(story: &SlowCall, names: &[&str]) -> Vec<(u64, u64)> {
-    let of_names = story.hidden.iter().filter(|hidden| names.contains(&hidden.event.as_str()));
+fn untold(timeline: &SlowCall, names: &[&str]) -> Vec<(u64, u64)> {
+    let of_names = timeline.hidden.iter().filter(|hidden| names.contains(&hidden.event.as_str()));
     let mut times: Vec<(u64, u64)> = of_names
         .map(|hidden| {
-            let until = hidden.before_ns.min(story.wall_ns);
+            let until = hidden.before_ns.min(timeline.wall_ns);
             let told = |event: &&CallEvent| {
                 event.at_ns < until
                     && (event.event == hidden.event || turns(&event.event) && turns(&hidden.event))
             };
-            (story.events.iter().rfind(told).map_or(0, |event| event.at_ns), until)
+            (timeline.events.iter().rfind(told).map_or(0, |event| event.at_ns), until)
         })
         .collect();
     times.sort_unstable();
@@ -97,13 +97,13 @@ fn turns(event: &str) -> bool {
     event == "off-cpu" || event == "on-cpu"
 }
 
-/// The state that an event begins, as far as the story has its end.
-pub(super) fn lasting(story: &SlowCall, at: usize, event: &CallEvent) -> Vec<Span> {
-    let after = &story.events[at + 1..];
+/// The state that an event begins, as far as the timeline has its end.
+pub(super) fn lasting(timeline: &SlowCall, at: usize, event: &CallEvent) -> Vec<Span> {
+    let after = &timeline.events[at + 1..];
     let until = |names: &[&str], end: Option<&CallEvent>, kind| {
         let end = end.map(|end| end.at_ns).filter(|end| {
             let between = |(from, until): &(u64, u64)| *from < *end && event.at_ns < *until;
-            !untold(story, names).iter().any(between)
+            !untold(timeline, names).iter().any(between)
         });
         end.map(|end| span(event.at_ns, end, kind)).into_iter().collect::<Vec<Span>>()
     };
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    fn story() -> SlowCall {
+    fn timeline() -> SlowCall {
         let events = vec![
             event(10, "off-cpu", "sleeps"),
             event(30, "woken", ""),
@@ -209,34 +209,34 @@ mod tests {
             (60, 65, "run queue delay"),
             (65, 100, "on-CPU"),
         ];
-        assert_eq!(spans(&threads(&story())), known);
+        assert_eq!(spans(&threads(&timeline())), known);
     }
 
     #[test]
     fn of_a_request_only_the_sleep_of_its_threads_is_known() {
-        let request = SlowCall { syscall: "ring:write".into(), ..story() };
+        let request = SlowCall { syscall: "ring:write".into(), ..timeline() };
         let known = [(10, 30, "blocked"), (30, 40, "run queue delay"), (60, 65, "run queue delay")];
         assert_eq!(spans(&threads(&request)), known);
-        let times = super::super::story::times(&request);
+        let times = super::super::timeline::times(&request);
         assert_eq!(times, "100 ns from submission to completion");
     }
 
     #[test]
     fn where_moments_are_only_counted_nothing_is_claimed() {
-        let mut story = story();
+        let mut timeline = timeline();
         let hidden = |event: &str, before_ns| Hidden { event: event.into(), count: 3, before_ns };
-        story.hidden = vec![hidden("on-cpu", 85), hidden("x_exit", 80), hidden("off-cpu", 85)];
-        let known = spans(&threads(&story));
+        timeline.hidden = vec![hidden("on-cpu", 85), hidden("x_exit", 80), hidden("off-cpu", 85)];
+        let known = spans(&threads(&timeline));
         let rest = [(60, 65, "run queue delay"), (65, 85, UNKNOWN.1), (85, 100, "on-CPU")];
         assert_eq!(known[4..], rest);
-        assert_eq!(lasting(&story, 5, &story.events[5]), []);
-        assert_eq!(spans(&lasting(&story, 0, &story.events[0]))[0], (10, 30, "blocked"));
+        assert_eq!(lasting(&timeline, 5, &timeline.events[5]), []);
+        assert_eq!(spans(&lasting(&timeline, 0, &timeline.events[0]))[0], (10, 30, "blocked"));
     }
 
     #[test]
     fn what_begins_lasts_until_its_own_end() {
-        let story = story();
-        let of = |at: usize| spans(&lasting(&story, at, &story.events[at]));
+        let timeline = timeline();
+        let of = |at: usize| spans(&lasting(&timeline, at, &timeline.events[at]));
         assert_eq!(of(0), [(10, 30, "blocked"), (30, 40, "run queue delay")]);
         assert_eq!(of(3), [(60, 65, "run queue delay")]);
         assert_eq!(of(5), [(70, 90, "until its end")]);

@@ -26,16 +26,16 @@ pub(super) fn block(record: &Anatomy) -> Option<Cow<'_, BlockIo>> {
 }
 
 /// The slowest calls.
-pub(super) fn stories(record: &Anatomy) -> Option<Cow<'_, SlowestCalls>> {
+pub(super) fn timelines(record: &Anatomy) -> Option<Cow<'_, SlowestCalls>> {
     let names = Names::from_record(&record.trace);
-    let mut stories = Cow::Borrowed(record.stories.as_ref()?);
-    for at in 0..stories.calls.len() {
-        let call = &stories.calls[at];
+    let mut timelines = Cow::Borrowed(record.timelines.as_ref()?);
+    for at in 0..timelines.calls.len() {
+        let call = &timelines.calls[at];
         if let Some(name) = names.other_name(&call.exec, call.pid) {
-            stories.to_mut().calls[at].exec = name;
+            timelines.to_mut().calls[at].exec = name;
         }
     }
-    Some(stories)
+    Some(timelines)
 }
 
 /// A stack.

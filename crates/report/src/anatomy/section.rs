@@ -3,7 +3,7 @@
 use iotomy_record::store::Record;
 use iotomy_record::{Anatomy, Limits};
 
-use super::{difference, doubts, functions, icicle, named, requests, sampling, stacks, timeline};
+use super::{difference, doubts, functions, icicle, named, requests, sampling, stacks, timeline_charts};
 use crate::chart::Chart;
 use crate::numbers::{duration, thousands};
 use crate::page::Page;
@@ -59,8 +59,8 @@ fn blocks(page: &Page<'_>, record: &Anatomy, before: Option<&Anatomy>) -> Vec<Bl
         blocks.push(Block::Chart(chart));
         blocks.push(Block::Sheet(functions::functions(page, record)));
     }
-    let (block, stories) = (named::block(record), named::stories(record));
+    let (block, timelines) = (named::block(record), named::timelines(record));
     blocks.extend(block.iter().flat_map(|io| requests::blocks(page, io)));
-    blocks.extend(stories.iter().flat_map(|stories| timeline::blocks(page, stories)));
+    blocks.extend(timelines.iter().flat_map(|timelines| timeline_charts::blocks(page, timelines)));
     blocks
 }

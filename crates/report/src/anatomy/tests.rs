@@ -4,7 +4,7 @@ use iotomy_record::{
 };
 use proptest::prelude::*;
 
-use super::inside_tests::{io, stories};
+use super::inside_tests::{io, timelines};
 use super::*;
 use crate::{Source, csv, looks, parts, svg};
 
@@ -91,7 +91,7 @@ fn record(copying: u64) -> Anatomy {
             stack(None, "program", StackKind::OnCpu, 13, "dd"),
         ],
         block: Some(io()),
-        stories: Some(stories()),
+        timelines: Some(timelines()),
     }
 }
 
@@ -165,7 +165,7 @@ fn other_forms() {
 #[test]
 fn a_page_of_nothing() {
     let mut empty = record(0);
-    (empty.calls, empty.stacks, empty.block, empty.stories) = (vec![], vec![], None, None);
+    (empty.calls, empty.stacks, empty.block, empty.timelines) = (vec![], vec![], None, None);
     empty.trace.ledger.clear();
     let empty = as_record(empty);
     let source = Source { name: "a.json", record: &empty, bytes: b"{}" };
@@ -271,11 +271,11 @@ fn a_program_has_the_name_that_its_user_knows_in_every_part() {
     let process = &mut attached.trace.processes[0];
     process.called = "redis-server".into();
     let (pid, exec) = (process.pid, process.exec.clone());
-    let (mut block, mut slow) = (io(), stories());
+    let (mut block, mut slow) = (io(), timelines());
     block.requests.iter_mut().for_each(|row| (row.pid, row.exec) = (pid, exec.clone()));
     block.read_ahead.iter_mut().for_each(|row| (row.pid, row.exec) = (pid, exec.clone()));
     slow.calls.iter_mut().for_each(|row| (row.pid, row.exec) = (pid, exec.clone()));
-    (attached.block, attached.stories) = (Some(block), Some(slow));
+    (attached.block, attached.timelines) = (Some(block), Some(slow));
     let lines = folded(&attached);
     assert!(lines.lines().all(|line| line.starts_with("redis-server;")), "{lines}");
     let text = anatomy(&attached, &Style { width: 140, ..Style::default() });

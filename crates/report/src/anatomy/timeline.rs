@@ -1,287 +1,191 @@
-//! A story as a time line: a row per event, in order, with its time, and to the right its position
-//! in the call and the duration of the state that began there.
+//! Single calls, and the events inside them.
+//!
+//! Computed by `timelines` in `crates/observe/src/bpf/block/timelines.rs`.
 
-use iotomy_record::{CallEvent, SlowCall, SlowestCalls};
+use std::iter::Peekable;
+use std::slice::Iter;
 
-use super::moments::{
-    ASLEEP, DEVICE, INSIDE, QUEUED, RUNNING, Span, UNKNOWN, WAITING, lasting, threads,
-};
-use super::story::{asked, call, details, headline, lost, ours, subject, times, untold};
-use crate::axis::Axis;
-use crate::chart::{Chart, Drawing, Key, WIDE, labels_below, start};
-use crate::numbers::{bytes, duration, fixed, thousands};
-use crate::page::Page;
-use crate::section::Block;
-use crate::sheet::{Cell, Field, Sheet};
+use iotomy_record::{CallEvent, Hidden, SlowCall, SlowestCalls};
 
-/// Where times end, words begin and end, and the scale begins and ends.
-const TIMES: f64 = 66.0;
-const WORDS: f64 = 76.0;
-const WORDS_END: f64 = 385.0;
-const SCALE: f64 = 402.0;
-const SCALE_END: f64 = 748.0;
+use crate::numbers::{bytes, counted, duration, fixed, thousands};
+use crate::page::{Ink, Page};
+use crate::trace::images::NAMELESS;
 
-/// Height of a row, and of a bar in it; of the row above all, which is the call's.
-const ROW: f64 = 17.0;
-const BAR: f64 = 10.0;
-const TOP: f64 = 44.0;
+/// Columns of a moment in µs.
+const MOMENT: usize = 12;
 
-/// Rows of a picture, which has a sheet of paper; pictures of a story, and stories, at most: the table has
-/// all.
-const ROWS: usize = 52;
-const SHEETS: usize = 4;
-const STORIES: usize = 12;
-
-/// The parts of a page.
-pub(super) fn blocks(page: &Page<'_>, stories: &SlowestCalls) -> Vec<Block> {
-    let mut notes = vec![headline(stories)];
-    notes.extend(lost(stories).map(|text| format!("lost: {text}")));
-    let hidden = stories.calls.len().saturating_sub(STORIES);
-    if hidden > 0 {
-        notes.push(format!("{hidden} more are only in the tables"));
+/// Prints the timelines; there are none unless requested.
+pub(crate) fn print(page: &mut Page<'_>, timelines: &SlowestCalls) {
+    page.blank();
+    let lead = [(Ink::Plain, "  "), (Ink::Bold, "timelines"), (Ink::Plain, "  ")];
+    page.wrapped(&lead, Ink::Plain, &headline(timelines));
+    if let Some(text) = lost(timelines) {
+        page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
     }
-    let mut blocks = vec![Block::Head("Stories of single calls".into()), Block::Notes(notes)];
-    let told = stories.calls.iter().take(STORIES).enumerate();
-    blocks.extend(told.flat_map(|(at, story)| charts(page, at + 1, story)).map(Block::Chart));
-    if !stories.calls.is_empty() {
-        blocks.push(Block::Sheet(summary(page, stories)));
-        blocks.push(Block::Sheet(events(page, stories)));
-    }
-    blocks
-}
-
-/// The moments, and between them how many others there were that are only counted.
-enum Line<'s> {
-    Moment(usize, &'s CallEvent),
-    Hidden(&'s str, u64),
-}
-
-fn lines(story: &SlowCall) -> Vec<Line<'_>> {
-    let mut lines = Vec::new();
-    let mut hidden = story.hidden.iter().peekable();
-    for (at, event) in story.events.iter().enumerate() {
-        while let Some(next) = hidden.next_if(|hidden| hidden.before_ns <= event.at_ns) {
-            lines.push(Line::Hidden(&next.event, next.count));
-        }
-        lines.push(Line::Moment(at, event));
-    }
-    lines.extend(hidden.map(|next| Line::Hidden(&next.event, next.count)));
-    lines
-}
-
-/// The pictures of a story: as many as it has sheets of paper.
-fn charts(page: &Page<'_>, number: usize, story: &SlowCall) -> Vec<Chart> {
-    let lines = lines(story);
-    let shown = &lines[..lines.len().min(ROWS * SHEETS)];
-    let sheets = shown.len().div_ceil(ROWS).max(1);
-    let mut charts = Vec::new();
-    for nth in 0..sheets {
-        let rows = &shown[nth * ROWS..shown.len().min((nth + 1) * ROWS)];
-        let drawn = draw(page, story, rows);
-        let part = match nth {
-            0 => String::new(),
-            nth => format!("-{}", nth + 1),
-        };
-        let of = match sheets {
-            1 => String::new(),
-            _ => format!(" ({} of {sheets})", nth + 1),
-        };
-        charts.push(Chart {
-            id: format!("story-{number}{part}"),
-            title: format!("{}, {}{of}", call(page, story), duration(story.wall_ns as f64)),
-            says: format!("{} rows, from the call's entry to its return", rows.len()),
-            legend: drawn.legend(),
-            notes: Vec::new(),
-            drawing: drawn.drawing,
-        });
-    }
-    let mut notes = vec![subject(page, story)];
-    notes.extend(Some(asked(page, story)).filter(|asked| !asked.is_empty()));
-    notes = vec![notes.join(" · "), times(story)];
-    if shown.len() < lines.len() {
-        let n = thousands((lines.len() - shown.len()) as u128);
-        notes.push(format!("{n} more rows are in the table"));
-    }
-    charts.last_mut().expect("a story has a picture").notes = notes;
-    charts
-}
-
-/// Some of the rows, below the scale and where the thread was.
-fn draw(page: &Page<'_>, story: &SlowCall, lines: &[Line<'_>]) -> Pen {
-    let high = TOP + ROW * lines.len() as f64 + 4.0;
-    let mut pen = Pen { drawing: Drawing::new(WIDE, high), whole: story.wall_ns.max(1) };
-    pen.scale(high);
-    pen.drawing.text(TIMES, 36.0, "end num bold", "0");
-    pen.drawing.text(WORDS, 36.0, "bold", &start(&call(page, story), WORDS_END - WORDS));
-    for part in threads(story) {
-        pen.bar(27.0, &part, "");
-    }
-    for (row, line) in lines.iter().enumerate() {
-        let y = TOP + ROW * row as f64;
-        match line {
-            Line::Hidden(name, count) => {
-                let text = untold(page, name, *count);
-                pen.drawing.text(WORDS, y + 9.5, "dim", &start(&text, WORDS_END - WORDS));
-            }
-            Line::Moment(at, event) => pen.moment(page, y, story, *at, event),
-        }
-    }
-    pen
-}
-
-struct Pen {
-    drawing: Drawing,
-    whole: u64,
-}
-
-impl Pen {
-    fn x(&self, at: u64) -> f64 {
-        let share = at.min(self.whole) as f64 / self.whole as f64;
-        SCALE + share * (SCALE_END - SCALE)
-    }
-
-    /// Lines from above to below, with their times.
-    fn scale(&mut self, high: f64) {
-        self.drawing.text(TIMES, 13.0, "end dim", "µs");
-        self.drawing.text(WORDS, 13.0, "dim", "what happened");
-        let axis = Axis { low: 0.0, high: self.whole as f64, is_log: false };
-        let ticks = axis.ticks(4);
-        for tick in &ticks {
-            let x = SCALE + axis.share(*tick) * (SCALE_END - SCALE);
-            self.drawing.line([x, 18.0, x, high], "grid");
-        }
-        let label = |tick: f64| match tick {
-            0.0 => "0".to_owned(),
-            tick => duration(tick),
-        };
-        let labels: Vec<(f64, String)> = ticks
-            .iter()
-            .map(|tick| (SCALE + axis.share(*tick) * (SCALE_END - SCALE), label(*tick)))
-            .collect();
-        labels_below(&mut self.drawing, 13.0, labels);
-    }
-
-    fn bar(&mut self, y: f64, part: &Span, tip: &str) {
-        let (from, until) = (self.x(part.from), self.x(part.until));
-        let lasted = duration(part.until.saturating_sub(part.from) as f64);
-        let tip = match tip {
-            "" => format!("{} for {lasted}, from {} µs", part.what, micro(part.from)),
-            tip => format!("{tip}; {} for {lasted}", part.what),
-        };
-        self.drawing.rect([from, y, (until - from).max(0.6), BAR], part.class, &tip);
-    }
-
-    fn moment(&mut self, page: &Page<'_>, y: f64, story: &SlowCall, at: usize, event: &CallEvent) {
-        let words = words(page, event);
-        let is_own = ours(&event.event).is_some();
-        self.drawing.text(TIMES, y + 9.5, "end num dim", &micro(event.at_ns));
-        let class = if is_own { "dim" } else { "" };
-        self.drawing.text(WORDS, y + 9.5, class, &start(&words, WORDS_END - WORDS));
-        let tip = format!("{} µs, CPU {}: {words}", micro(event.at_ns), event.cpu);
-        for part in lasting(story, at, event) {
-            self.bar(y, &part, &tip);
-        }
-        self.drawing.rect([self.x(event.at_ns) - 1.0, y - 1.0, 2.0, BAR + 2.0], "moment", &tip);
-    }
-
-    /// The keys of the symbols in the picture.
-    fn legend(&self) -> Vec<Key> {
-        let kinds = [RUNNING, ASLEEP, WAITING, UNKNOWN, QUEUED, DEVICE, INSIDE];
-        let is_there =
-            |class: &str| self.drawing.body.contains(&format!("class=\"{class} point\""));
-        let there = kinds.into_iter().filter(|(class, _)| is_there(class));
-        there.map(|(class, what)| Key::new(class, what)).collect()
+    for timeline in &timelines.calls {
+        print_one(page, timeline);
     }
 }
 
-fn micro(ns: u64) -> String {
-    fixed(ns as f64 / 1e3, 1)
+/// The number of calls of which these are the slowest, and the gaps.
+pub(super) fn headline(timelines: &SlowestCalls) -> String {
+    let mut text = format!(
+        "the slowest of {}",
+        counted(timelines.followed.into(), "read, write or sync", "reads, writes and syncs")
+    );
+    if timelines.not_followed > 0 {
+        let n = thousands(timelines.not_followed.into());
+        text += &format!(" · not followed: {n} of pipes, sockets, terminals and the like");
+    }
+    if !timelines.absent.is_empty() {
+        let n = counted(timelines.absent.len() as u128, "tracepoint", "tracepoints");
+        text += &format!(" · {n} unavailable here");
+    }
+    text
 }
 
-/// The event, in words.
-fn words(page: &Page<'_>, event: &CallEvent) -> String {
+/// Timelines that found no room, in words.
+pub(super) fn lost(timelines: &SlowestCalls) -> Option<String> {
+    let n = timelines.lost;
+    (n > 0).then(|| format!("{} of calls did not fit into a bounded table", thousands(n.into())))
+}
+
+/// `dd (4711) fsync`.
+pub(super) fn call(page: &Page<'_>, timeline: &SlowCall) -> String {
+    let (exec, call) = (page.name(&timeline.exec, 20), page.name(&timeline.syscall, 24));
+    format!("{exec} ({}) {call}", timeline.pid)
+}
+
+fn print_one(page: &mut Page<'_>, timeline: &SlowCall) {
+    page.blank();
+    let call = call(page, timeline);
+    let text = format!("{} · {}", subject(page, timeline), asked(page, timeline));
+    let lead = [(Ink::Plain, "  "), (Ink::Bold, call.as_str()), (Ink::Plain, "  ")];
+    page.wrapped(&lead, Ink::Plain, &text);
+    page.line(&[(Ink::Plain, "  "), (Ink::Plain, &times(timeline))]);
+    let head = format!("  {:>MOMENT$}  CPU  what happened", "µs");
+    page.line(&[(Ink::Dim, &head)]);
+    let mut hidden = timeline.hidden.iter().peekable();
+    for event in &timeline.events {
+        print_hidden(page, &mut hidden, event.at_ns);
+        print_event(page, event);
+    }
+    print_hidden(page, &mut hidden, u64::MAX);
+}
+
+/// The descriptor, or the place of a registered file, and the file behind it.
+pub(super) fn subject(page: &Page<'_>, timeline: &SlowCall) -> String {
+    let path = timeline.path.as_ref().map(|path| page.name(path, 60.min(page.width())));
+    let kind = if timeline.registered_file { "registered file" } else { "descriptor" };
+    match path {
+        Some(path) => format!("{path} ({kind} {})", timeline.fd),
+        None => format!("{kind} {}", timeline.fd),
+    }
+}
+
+/// The request and its result.
+pub(super) fn asked(page: &Page<'_>, timeline: &SlowCall) -> String {
+    let asked = timeline.asked_bytes.map_or_else(String::new, |n| {
+        let at = timeline.offset.map(|at| format!(" at {}", thousands(at.into())));
+        format!("{}{}", bytes(n.into()), at.unwrap_or_default())
+    });
+    let came = match (&timeline.error, timeline.asked_bytes) {
+        (Some(error), _) => page.name(error, 20),
+        (None, Some(n)) if i64::try_from(n) == Ok(timeline.returned) => String::new(),
+        (None, _) => format!("returned {}", signed(timeline.returned)),
+    };
+    let parts = [asked, came].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn times(timeline: &SlowCall) -> String {
+    if timeline.is_request() {
+        return format!("{} from submission to completion", duration(timeline.wall_ns as f64));
+    }
+    let ready = timeline.wall_ns.saturating_sub(timeline.on_cpu_ns).saturating_sub(timeline.blocked_ns);
+    let parts =
+        [(timeline.on_cpu_ns, "on-CPU"), (timeline.blocked_ns, "blocked"), (ready, "run queue delay")];
+    let parts = parts.iter().filter(|(ns, _)| *ns > 0);
+    let parts: Vec<String> =
+        parts.map(|(ns, what)| format!("{} {what}", duration(*ns as f64))).collect();
+    format!("{} in total: {}", duration(timeline.wall_ns as f64), parts.join(" · "))
+}
+
+fn signed(n: i64) -> String {
+    let sign = if n < 0 { "−" } else { "" };
+    format!("{sign}{}", thousands(n.unsigned_abs().into()))
+}
+
+fn print_hidden(page: &mut Page<'_>, hidden: &mut Peekable<Iter<'_, Hidden>>, until: u64) {
+    while let Some(next) = hidden.next_if(|hidden| hidden.before_ns <= until) {
+        let text = format!("  {:>MOMENT$}       {}", "", untold(page, &next.event, next.count));
+        page.line(&[(Ink::Dim, &text)]);
+    }
+}
+
+fn print_event(page: &mut Page<'_>, event: &CallEvent) {
+    let at = fixed(event.at_ns as f64 / 1000.0, 1);
+    let lead = format!("  {at:>MOMENT$}  {:>3}  ", event.cpu);
+    let (what, ink) = match ours(&event.event) {
+        Some(words) => (words.to_owned(), Ink::Dim),
+        None => (page.name(&event.event, 40), Ink::Plain),
+    };
     let more = details(page, event);
-    match ours(&event.event) {
-        Some(what) if more.is_empty() => what.to_owned(),
-        Some(what) if event.words.contains_key("state") => format!("{what}: {more}"),
-        Some(what) => format!("{what} {more}"),
-        None if more.is_empty() => page.name(&event.event, 60),
-        None => format!("{}: {more}", page.name(&event.event, 60)),
+    let gap = if more.is_empty() { "" } else { "  " };
+    page.line(&[(Ink::Plain, &lead), (ink, &what), (Ink::Plain, gap), (Ink::Dim, &more)]);
+}
+
+/// Events that are only counted, in the words of the recorded ones.
+pub(super) fn untold(page: &Page<'_>, event: &str, count: u64) -> String {
+    let more = thousands(count.into());
+    match (ours(event), count) {
+        (Some(words), 1) => format!("… {words} once more"),
+        (Some(words), _) => format!("… {words} {more} times more"),
+        (None, _) => format!("… {more} more {}", page.name(event, 40)),
     }
 }
 
-fn summary(page: &Page<'_>, stories: &SlowestCalls) -> Sheet {
-    let mut sheet = Sheet::new(
-        "stories",
-        "The calls of the stories",
-        vec![
-            Field::number("story", "story", ""),
-            Field::text("call", "call"),
-            Field::text("file", "file"),
-            Field::number("offset", "at", ""),
-            Field::number("asked_bytes", "asked for", ""),
-            Field::number("returned", "returned", ""),
-            Field::text("error", "error"),
-            Field::number("start_ns", "began", "ms"),
-            Field::number("wall_ns", "wall", "µs"),
-            Field::number("on_cpu_ns", "on-CPU", "µs"),
-            Field::number("blocked_ns", "blocked", "µs"),
-        ],
-    );
-    let micros = |ns: u64| Cell::whole(ns, micro(ns));
-    for (at, story) in stories.calls.iter().enumerate() {
-        let returned = i128::from(story.returned);
-        let sign = if returned < 0 { "-" } else { "" };
-        sheet.push(vec![
-            Cell::whole(at as u64 + 1, (at + 1).to_string()),
-            Cell::text(call(page, story)),
-            Cell::text(subject(page, story)),
-            story.offset.map_or_else(Cell::absent, |n| Cell::whole(n, thousands(n.into()))),
-            story.asked_bytes.map_or_else(Cell::absent, |n| Cell::whole(n, bytes(n.into()))),
-            Cell::whole(returned, format!("{sign}{}", thousands(returned.unsigned_abs()))),
-            Cell::text(story.error.as_ref().map_or_else(String::new, |name| page.name(name, 20))),
-            Cell::whole(story.start_ns, fixed(story.start_ns as f64 / 1e6, 1)),
-            micros(story.wall_ns),
-            micros(story.on_cpu_ns),
-            micros(story.blocked_ns),
-        ]);
+/// The text for events of the thread or the request itself; none for those that the kernel has a name for.
+pub(super) fn ours(event: &str) -> Option<&'static str> {
+    match event {
+        "off-cpu" => Some("leaves its CPU"),
+        "on-cpu" => Some("is back on a CPU"),
+        "woken" => Some("woken"),
+        "worker-queue" => Some("is queued for a worker"),
+        _ => None,
     }
-    sheet.without_empty_columns()
 }
 
-fn events(page: &Page<'_>, stories: &SlowestCalls) -> Sheet {
-    let mut sheet = Sheet::new(
-        "story-events",
-        "Events in the stories, in order of time",
-        vec![
-            Field::number("story", "story", ""),
-            Field::number("at_ns", "at", "µs"),
-            Field::number("cpu", "CPU", ""),
-            Field::text("event", "event"),
-            Field::text("details", "details"),
-        ],
-    );
-    for (number, story) in (1u64..).zip(&stories.calls) {
-        for line in lines(story) {
-            let nth = Cell::whole(number, number.to_string());
-            sheet.push(match line {
-                Line::Hidden(name, count) => vec![
-                    nth,
-                    Cell::absent(),
-                    Cell::absent(),
-                    Cell::text(page.name(name, 60)),
-                    Cell::text(format!("{} more", thousands(count.into()))),
-                ],
-                Line::Moment(_, event) => vec![
-                    nth,
-                    Cell::whole(event.at_ns, micro(event.at_ns)),
-                    Cell::whole(event.cpu, event.cpu.to_string()),
-                    Cell::text(page.name(&event.event, 60)),
-                    Cell::text(details(page, event)),
-                ],
-            });
-        }
+/// The words and values of an event, the words that make a sentence first.
+pub(super) fn details(page: &Page<'_>, event: &CallEvent) -> String {
+    let word = |name: &str| event.words.get(name).map(|word| page.name(word, 40));
+    if let Some(state) = word("state") {
+        return state;
     }
-    sheet.folded = true;
-    sheet
+    if let Some(by) = word("by") {
+        return match by.as_str() {
+            "an interrupt" => "by an interrupt".to_owned(),
+            "" => format!("while {NAMELESS} ran"),
+            by => format!("while {by} ran"),
+        };
+    }
+    let mut parts = Vec::new();
+    let value = |name: &str| event.values.get(name).copied();
+    if let (Some(operation), Some(device)) = (word("operation"), word("device")) {
+        let size = value("bytes").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let size = if size > 0 { format!(" {}", bytes(size.into())) } else { String::new() };
+        parts.push(format!("{device} {operation}{size}"));
+        // A flush has no place.
+        parts.extend(
+            value("sector").filter(|at| *at > 0).map(|at| format!("sector {}", signed(at))),
+        );
+        parts.extend(value("status").map(|status| format!("failed, status {status}")));
+        parts.extend(word("flags"));
+        return parts.join(" · ");
+    }
+    for (name, value) in &event.values {
+        let value = if *value == i64::MAX { "all".to_owned() } else { signed(*value) };
+        parts.push(format!("{} {value}", page.name(name, 30)));
+    }
+    parts.join(" · ")
 }

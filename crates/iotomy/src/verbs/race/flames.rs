@@ -53,6 +53,6 @@ pub(super) fn anatomy(contender: &Contender) -> Option<Anatomy> {
         calls: sampled.calls,
         stacks: sampled.stacks,
         block: None,
-        stories: None,
+        timelines: None,
     })
 }

@@ -1,4 +1,4 @@
-//! The tracepoints of stories: their names, the values that are shown, and their owner. The offsets
+//! The tracepoints of timelines: their names, the values that are shown, and their owner. The offsets
 //! in the record come from the kernel.
 
 /// A tracepoint.

@@ -2,11 +2,11 @@
 
 use super::super::layout::{Fields, SLOTS, Wire};
 
-/// Kinds of events of a story. As in `block.h`, like all below.
+/// Kinds of events of a timeline. As in `block.h`, like all below.
 pub(super) const WHATS: usize = 64;
 pub(super) const ARGS: usize = 4;
 pub(super) const EVENTS: usize = 96;
-pub(super) const MOST_STORIES: usize = 16;
+pub(super) const MOST_TIMELINES: usize = 16;
 /// Entries the table of tracepoints may have.
 #[cfg(test)]
 pub(super) const PLANS: usize = WHATS - 9;
@@ -17,7 +17,7 @@ pub(super) const KIND_SYNC: u8 = 3;
 pub(super) const ASKED_COUNT: u8 = 1 << 4;
 pub(super) const ASKED_VECTOR: u8 = 2 << 4;
 pub(super) const KIND_AT: u8 = 1 << 6;
-/// Of a story.
+/// Of a timeline.
 pub(super) const KIND_REGISTERED: u16 = 4;
 pub(super) const NO_CALL: u16 = 0xffff;
 pub(super) const RING_OPERATION: u16 = 0x4000;
@@ -123,13 +123,13 @@ pub(super) struct Counters {
     pub(super) lost_pages: u64,
     pub(super) followed: u64,
     pub(super) not_followed: u64,
-    pub(super) lost_stories: u64,
-    /// By kind: the buffers of the stories kept.
-    pub(super) kept: [[Option<u32>; MOST_STORIES]; 2],
+    pub(super) lost_timelines: u64,
+    /// By kind: the buffers of the timelines kept.
+    pub(super) kept: [[Option<u32>; MOST_TIMELINES]; 2],
 }
 
 impl Counters {
-    /// The counts since `before`; the stories are all that were kept.
+    /// The counts since `before`; the timelines are all that were kept.
     pub(super) fn since(self, before: &Self) -> Self {
         Self {
             others_requests: self.others_requests.saturating_sub(before.others_requests),
@@ -138,14 +138,14 @@ impl Counters {
             lost_pages: self.lost_pages.saturating_sub(before.lost_pages),
             followed: self.followed.saturating_sub(before.followed),
             not_followed: self.not_followed.saturating_sub(before.not_followed),
-            lost_stories: self.lost_stories.saturating_sub(before.lost_stories),
+            lost_timelines: self.lost_timelines.saturating_sub(before.lost_timelines),
             kept: self.kept,
         }
     }
 }
 
 impl Wire for Counters {
-    const SIZE: usize = 7 * 8 + 8 + 2 * MOST_STORIES * 8;
+    const SIZE: usize = 7 * 8 + 8 + 2 * MOST_TIMELINES * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         Self {
@@ -155,7 +155,7 @@ impl Wire for Counters {
             lost_pages: from.u64(),
             followed: from.u64(),
             not_followed: from.u64(),
-            lost_stories: from.u64(),
+            lost_timelines: from.u64(),
             kept: {
                 let _next_buffer = from.u64();
                 std::array::from_fn(|_| {
@@ -219,7 +219,7 @@ impl Wire for SlowCallRow {
     const SIZE: usize = 6 * 8 + 2 * 4 + 3 * 8 + 6 * 4 + 6 * WHATS + EVENTS * (16 + 8 * ARGS);
 
     fn read(from: &mut Fields<'_>) -> Self {
-        let mut story = Self {
+        let mut timeline = Self {
             start_ns: from.u64(),
             end_ns: from.u64(),
             off_ns: from.u64(),
@@ -241,11 +241,11 @@ impl Wire for SlowCallRow {
         };
         let _open = from.u32();
         let used = from.u32() as usize;
-        story.unseen = from.u32();
-        story.counts = std::array::from_fn(|_| from.u32());
+        timeline.unseen = from.u32();
+        timeline.counts = std::array::from_fn(|_| from.u32());
         let _late_at = from.bytes(2 * WHATS);
-        story.events = (0..used.min(EVENTS)).map(|_| Event::read(from)).collect();
-        story
+        timeline.events = (0..used.min(EVENTS)).map(|_| Event::read(from)).collect();
+        timeline
     }
 }
 

@@ -13,7 +13,7 @@ pub struct SlowestCalls {
     pub followed: u64,
     /// Reads and writes of pipes, sockets, terminals and the like, which were not.
     pub not_followed: u64,
-    /// Calls whose story found no room.
+    /// Calls whose timeline found no room.
     pub lost: u64,
     /// Tracepoints that were listened to.
     pub tracepoints: u64,

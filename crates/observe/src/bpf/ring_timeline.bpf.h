@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * Stories of io_uring's requests that read, write or sync: from submission to completion, wherever
+ * Timelines of io_uring's requests that read, write or sync: from submission to completion, wherever
  * they are carried out. A request has a buffer of its own meanwhile.
  *
  * What a thread does is of the request that it is at: a worker says which that is; a thread that
@@ -20,17 +20,17 @@ struct chapter {
 };
 
 /* By request. */
-TABLE(request_stories, BUFFERS, BPF_F_NO_PREALLOC, u64, struct chapter);
+TABLE(request_timelines, BUFFERS, BPF_F_NO_PREALLOC, u64, struct chapter);
 
-static __always_inline bool in_request_story(struct task_struct *task, struct chapter *at)
+static __always_inline bool in_request_timeline(struct task_struct *task, struct chapter *at)
 {
 	struct chapter *known;
 	u64 req;
 
-	if (!knobs.stories || !bpf_core_type_exists(struct io_kiocb))
+	if (!knobs.timelines || !bpf_core_type_exists(struct io_kiocb))
 		return false;
 	req = request_of(task);
-	known = req ? bpf_map_lookup_elem(&request_stories, &req) : NULL;
+	known = req ? bpf_map_lookup_elem(&request_timelines, &req) : NULL;
 	if (!known)
 		return false;
 	*at = *known;
@@ -44,28 +44,28 @@ static __always_inline void free_buffer(u32 buffer)
 }
 
 /* What is asked of a file, by what io_uring has of it before it looks the file up. */
-static __always_inline void note_request(struct story *story, u64 req, u8 kind)
+static __always_inline void note_request(struct timeline *timeline, u64 req, u8 kind)
 {
 	u32 flags = FIELD(struct io_kiocb, req, flags);
 
-	story->kind = kind & KIND_BITS;
+	timeline->kind = kind & KIND_BITS;
 	if (flags & IOSQE_FIXED_FILE)
-		story->kind |= KIND_REGISTERED;
-	story->fd = FIELD(struct io_kiocb, req, cqe.fd);
-	story->argument = 0;
-	story->offset = -1ULL;
+		timeline->kind |= KIND_REGISTERED;
+	timeline->fd = FIELD(struct io_kiocb, req, cqe.fd);
+	timeline->argument = 0;
+	timeline->offset = -1ULL;
 	if (KIND_ASKED(kind) != ASKED_COUNT || !bpf_core_type_exists(struct io_rw))
 		return;
-	story->argument = FIELD(struct io_rw, req, len);
-	story->offset = FIELD(struct io_rw, req, kiocb.ki_pos);
+	timeline->argument = FIELD(struct io_rw, req, len);
+	timeline->offset = FIELD(struct io_rw, req, kiocb.ki_pos);
 }
 
-static __always_inline int begin_request_story(u64 req)
+static __always_inline int begin_request_timeline(u64 req)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = watched(task);
 	struct chapter fresh = {}, *known;
-	struct story *story;
+	struct timeline *timeline;
 	u32 image;
 	u8 op, kind;
 
@@ -77,56 +77,56 @@ static __always_inline int begin_request_story(u64 req)
 	if (!kind || !image)
 		return 0;
 	/* One that is there still has ended, and nobody was told. */
-	known = bpf_map_lookup_elem(&request_stories, &req);
+	known = bpf_map_lookup_elem(&request_timelines, &req);
 	fresh.buffer = known ? known->buffer : take_buffer();
 	fresh.began_ns = bpf_ktime_get_ns();
-	story = empty_story(fresh.buffer);
-	if (!story)
+	timeline = empty_timeline(fresh.buffer);
+	if (!timeline)
 		return 0;
-	story->start_ns = fresh.began_ns;
-	story->image = image;
-	story->tid = pid_of(bpf_get_current_task_btf());
-	story->call = RING_OPERATION | op;
+	timeline->start_ns = fresh.began_ns;
+	timeline->image = image;
+	timeline->tid = pid_of(bpf_get_current_task_btf());
+	timeline->call = RING_OPERATION | op;
 	/* It is no thread's time. */
-	story->off_ns = 0;
-	story->blocked_ns = 0;
-	note_request(story, req, kind);
-	if (bpf_map_update_elem(&request_stories, &req, &fresh, BPF_ANY)) {
-		__sync_fetch_and_add(&counters.lost_stories, 1);
+	timeline->off_ns = 0;
+	timeline->blocked_ns = 0;
+	note_request(timeline, req, kind);
+	if (bpf_map_update_elem(&request_timelines, &req, &fresh, BPF_ANY)) {
+		__sync_fetch_and_add(&counters.lost_timelines, 1);
 		free_buffer(fresh.buffer);
 		return 0;
 	}
-	story->open = 1;
+	timeline->open = 1;
 	return 0;
 }
 
-static __always_inline int end_request_story(u64 req, s32 result)
+static __always_inline int end_request_timeline(u64 req, s32 result)
 {
-	struct chapter *known = bpf_map_lookup_elem(&request_stories, &req), at;
+	struct chapter *known = bpf_map_lookup_elem(&request_timelines, &req), at;
 	struct inode *inode;
-	struct story *story;
+	struct timeline *timeline;
 	struct file *file;
 	u32 mode = 0;
 
 	if (!known)
 		return 0;
 	at = *known;
-	bpf_map_delete_elem(&request_stories, &req);
-	story = story_at(at.buffer, at.began_ns);
-	if (!story)
+	bpf_map_delete_elem(&request_timelines, &req);
+	timeline = timeline_at(at.buffer, at.began_ns);
+	if (!timeline)
 		return 0;
-	story->open = 0;
+	timeline->open = 0;
 	file = (void *)word_at(&((struct io_kiocb *)req)->file);
 	if (file) {
 		inode = FIELD(struct file, file, f_inode);
 		mode = FIELD(struct inode, inode, i_mode) & S_IFMT;
 	}
 	if (mode == S_IFREG || mode == S_IFBLK) {
-		note_file(story, file, inode);
-		story->end_ns = bpf_ktime_get_ns();
-		story->ret = result;
+		note_file(timeline, file, inode);
+		timeline->end_ns = bpf_ktime_get_ns();
+		timeline->ret = result;
 		__sync_fetch_and_add(&counters.followed, 1);
-		keep_story(&at.buffer, story);
+		keep_timeline(&at.buffer, timeline);
 	} else {
 		__sync_fetch_and_add(&counters.not_followed, 1);
 	}
@@ -145,21 +145,21 @@ static __always_inline int leave_request(u64 req)
 }
 
 SEC("raw_tp/io_uring_submit_req")
-int story_ring_submit_req(struct raw_arguments *ctx)
+int timeline_ring_submit_req(struct raw_arguments *ctx)
 {
-	return begin_request_story(ctx->at[0]);
+	return begin_request_timeline(ctx->at[0]);
 }
 
 SEC("raw_tp/io_uring_submit_sqe")
-int story_ring_submit_sqe(struct raw_arguments *ctx)
+int timeline_ring_submit_sqe(struct raw_arguments *ctx)
 {
 	if (bpf_core_type_exists(btf_trace_io_uring_submit_req))
 		return 0;
-	return begin_request_story(ctx->at[0]);
+	return begin_request_timeline(ctx->at[0]);
 }
 
 SEC("raw_tp/io_uring_complete")
-int story_ring_complete(struct raw_arguments *ctx)
+int timeline_ring_complete(struct raw_arguments *ctx)
 {
 	s32 result;
 
@@ -167,14 +167,14 @@ int story_ring_complete(struct raw_arguments *ctx)
 		result = word_at((void *)ctx->at[2] + 8);
 	else
 		result = ctx->at[3];
-	return end_request_story(ctx->at[1], result);
+	return end_request_timeline(ctx->at[1], result);
 }
 
 SEC("raw_tp/io_uring_queue_async_work")
-int story_ring_queue_async_work(struct raw_arguments *ctx)
+int timeline_ring_queue_async_work(struct raw_arguments *ctx)
 {
 	u64 req = ctx->at[0];
-	struct chapter *at = over ? NULL : bpf_map_lookup_elem(&request_stories, &req);
+	struct chapter *at = over ? NULL : bpf_map_lookup_elem(&request_timelines, &req);
 
 	if (at)
 		tell(at->buffer, at->began_ns, WHAT_WORKER, 0, 0, 0, 0);
@@ -182,7 +182,7 @@ int story_ring_queue_async_work(struct raw_arguments *ctx)
 }
 
 SEC("raw_tp/io_uring_cqring_wait")
-int story_ring_wait(struct raw_arguments *ctx)
+int timeline_ring_wait(struct raw_arguments *ctx)
 {
 	return leave_request(0);
 }

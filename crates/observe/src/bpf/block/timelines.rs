@@ -1,4 +1,4 @@
-//! Buffers of the kernel side to stories.
+//! Buffers of the kernel side to timelines.
 
 use std::collections::BTreeMap;
 
@@ -28,19 +28,19 @@ const WORKER: usize = WHATS - 9;
 /// As `struct file_key` has it in `trace.h`, for names.
 const NO_THREAD: u32 = 0;
 
-/// The stories that were kept, slowest first.
-pub(super) fn stories(object: &Object, counters: &Counters, images: &Images) -> Vec<SlowCall> {
+/// The timelines that were kept, slowest first.
+pub(super) fn timelines(object: &Object, counters: &Counters, images: &Images) -> Vec<SlowCall> {
     let pool = map(object, "pool");
     let kept = counters.kept.iter().flatten().flatten();
     let buffers =
         kept.filter_map(|at| pool.lookup(&at.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-    let mut stories: Vec<SlowCall> =
-        buffers.filter_map(|bytes| story(&Buffer::read(&mut Fields(&bytes)), images)).collect();
-    stories.sort_by_key(|story| std::cmp::Reverse(story.wall_ns));
-    stories
+    let mut timelines: Vec<SlowCall> =
+        buffers.filter_map(|bytes| timeline(&Buffer::read(&mut Fields(&bytes)), images)).collect();
+    timelines.sort_by_key(|timeline| std::cmp::Reverse(timeline.wall_ns));
+    timelines
 }
 
-fn story(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
+fn timeline(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
     let (pid, exec) = images.name(buffer.image)?;
     let wall_ns = buffer.end_ns.checked_sub(buffer.start_ns)?;
     let key = FileKey {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * What happened inside a read or a write, or a request of io_uring to do so (ring_story.bpf.h).
+ * What happened inside a read or a write, or a request of io_uring to do so (ring_timeline.bpf.h).
  * Each thread writes into a buffer of its own from a bounded pool; one that proves to be among the
  * slowest changes places with the buffer of the fastest of those that are kept, so nothing is
  * copied and nothing sent.
  */
 
-#define THREADS 512 /* inside a call at a time, whose story can be taken down */
-#define BUFFERS (THREADS + 2 * MOST_STORIES)
+#define THREADS 512 /* inside a call at a time, whose timeline can be taken down */
+#define BUFFERS (THREADS + 2 * MOST_TIMELINES)
 #define WORDS	2 /* of a name */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, BUFFERS);
 	__type(key, u32);
-	__type(value, struct story);
+	__type(value, struct timeline);
 } pool SEC(".maps");
 
 /* Buffers given back by threads that ended. */
@@ -37,47 +37,47 @@ static __always_inline void return_buffer(u32 buffer)
 		bpf_map_push_elem(&given_back, &buffer, BPF_ANY);
 }
 
-static __always_inline struct story *buffer_at(u32 buffer)
+static __always_inline struct timeline *buffer_at(u32 buffer)
 {
 	u32 at = buffer - 1;
 
 	return buffer ? bpf_map_lookup_elem(&pool, &at) : NULL;
 }
 
-/* The story, if it still is of the call that began then. */
-static __always_inline struct story *story_at(u32 buffer, u64 call_ns)
+/* The timeline, if it still is of the call that began then. */
+static __always_inline struct timeline *timeline_at(u32 buffer, u64 call_ns)
 {
-	struct story *story = buffer_at(buffer);
+	struct timeline *timeline = buffer_at(buffer);
 
-	return story && story->open && story->start_ns == call_ns ? story : NULL;
+	return timeline && timeline->open && timeline->start_ns == call_ns ? timeline : NULL;
 }
 
 /* A place for an event; NULL: it is only counted. Other CPUs may tell of the same call. */
-static __always_inline struct story_event *place_for(struct story *story, u32 what)
+static __always_inline struct timeline_event *place_for(struct timeline *timeline, u32 what)
 {
-	u32 nth = __sync_fetch_and_add(&story->counts[what & (WHATS - 1)], 1), at;
+	u32 nth = __sync_fetch_and_add(&timeline->counts[what & (WHATS - 1)], 1), at;
 	bool late = nth >= FIRST_OF_KIND;
-	u8 *last = &story->late_at[what & (WHATS - 1)][nth & 1];
+	u8 *last = &timeline->late_at[what & (WHATS - 1)][nth & 1];
 
 	if (late && *last) {
 		at = *last - 1;
 	} else {
-		at = __sync_fetch_and_add(&story->events_used, 1);
+		at = __sync_fetch_and_add(&timeline->events_used, 1);
 		if (at < EVENTS && late)
 			*last = at + 1;
 	}
 	if (at >= EVENTS) {
-		__sync_fetch_and_add(&story->unseen, 1);
+		__sync_fetch_and_add(&timeline->unseen, 1);
 		return NULL;
 	}
-	story->events[at].late = late;
-	return &story->events[at];
+	timeline->events[at].late = late;
+	return &timeline->events[at];
 }
 
 static __always_inline void tell(u32 buffer, u64 call_ns, u32 what, u64 a, u64 b, u64 c, u64 d)
 {
-	struct story *story = knobs.stories && buffer ? story_at(buffer, call_ns) : NULL;
-	struct story_event *event = story ? place_for(story, what) : NULL;
+	struct timeline *timeline = knobs.timelines && buffer ? timeline_at(buffer, call_ns) : NULL;
+	struct timeline_event *event = timeline ? place_for(timeline, what) : NULL;
 
 	if (!event)
 		return;
@@ -90,7 +90,7 @@ static __always_inline void tell(u32 buffer, u64 call_ns, u32 what, u64 a, u64 b
 	event->args[3] = d;
 }
 
-/* The buffer that the thread's next story goes into; 0: there is none left. */
+/* The buffer that the thread's next timeline goes into; 0: there is none left. */
 static __always_inline u32 take_buffer(void)
 {
 	u32 at = 0;
@@ -103,71 +103,71 @@ static __always_inline u32 take_buffer(void)
 	return at < BUFFERS ? at + 1 : 0;
 }
 
-/* The story of a buffer, without events; NULL, and counted, if there is none. */
-static __always_inline struct story *empty_story(u32 buffer)
+/* The timeline of a buffer, without events; NULL, and counted, if there is none. */
+static __always_inline struct timeline *empty_timeline(u32 buffer)
 {
-	struct story *story = buffer_at(buffer);
+	struct timeline *timeline = buffer_at(buffer);
 
-	if (!story) {
-		__sync_fetch_and_add(&counters.lost_stories, 1);
+	if (!timeline) {
+		__sync_fetch_and_add(&counters.lost_timelines, 1);
 		return NULL;
 	}
-	story->open = 0;
-	if (story->events_used || story->unseen) {
-		__builtin_memset(story->counts, 0, sizeof(story->counts));
-		__builtin_memset(story->late_at, 0, sizeof(story->late_at));
-		story->events_used = 0;
-		story->unseen = 0;
+	timeline->open = 0;
+	if (timeline->events_used || timeline->unseen) {
+		__builtin_memset(timeline->counts, 0, sizeof(timeline->counts));
+		__builtin_memset(timeline->late_at, 0, sizeof(timeline->late_at));
+		timeline->events_used = 0;
+		timeline->unseen = 0;
 	}
-	return story;
+	return timeline;
 }
 
 /* As turn_to in files.bpf.h has it: the key its name is found by. */
-static __always_inline void note_file(struct story *story, struct file *file, struct inode *inode)
+static __always_inline void note_file(struct timeline *timeline, struct file *file, struct inode *inode)
 {
 	struct inode_key key = key_of_inode(inode);
 
-	story->dentry = name_number(word_at(&file->f_path.dentry));
-	story->inode = key.inode;
-	story->device =
+	timeline->dentry = name_number(word_at(&file->f_path.dentry));
+	timeline->inode = key.inode;
+	timeline->device =
 		key.device ^ (u32)word_at((void *)file + bpf_core_field_offset(struct file, f_op));
 }
 
-static __always_inline void begin_story(struct inside *x, struct thread *t, struct file *file,
+static __always_inline void begin_timeline(struct inside *x, struct thread *t, struct file *file,
 					struct inode *inode, u8 kind, u32 fd, u64 argument,
 					u64 offset)
 {
-	struct story *story;
+	struct timeline *timeline;
 
 	if (!x->buffer)
 		x->buffer = take_buffer();
-	story = empty_story(x->buffer);
-	if (!story)
+	timeline = empty_timeline(x->buffer);
+	if (!timeline)
 		return;
-	story->start_ns = x->call_ns;
-	note_file(story, file, inode);
-	story->image = t->image;
-	story->argument = argument;
-	story->offset = offset;
-	story->fd = fd;
-	story->tid = pid_of(bpf_get_current_task_btf());
-	story->call = t->call;
-	story->kind = kind & KIND_BITS;
-	story->open = 1;
+	timeline->start_ns = x->call_ns;
+	note_file(timeline, file, inode);
+	timeline->image = t->image;
+	timeline->argument = argument;
+	timeline->offset = offset;
+	timeline->fd = fd;
+	timeline->tid = pid_of(bpf_get_current_task_btf());
+	timeline->call = t->call;
+	timeline->kind = kind & KIND_BITS;
+	timeline->open = 1;
 }
 
-/* Keeps the story if it is among the slowest of its kind: gives its buffer for that of the fastest
+/* Keeps the timeline if it is among the slowest of its kind: gives its buffer for that of the fastest
  * of them. */
-static __always_inline void keep_story(u32 *buffer, struct story *story)
+static __always_inline void keep_timeline(u32 *buffer, struct timeline *timeline)
 {
-	u64 mine = (story->end_ns - story->start_ns) >> 4 << 16 | *buffer, least, *slot;
-	u64 *kept = counters.kept[(story->kind & KIND_BITS) == KIND_READ ? 0 : 1];
+	u64 mine = (timeline->end_ns - timeline->start_ns) >> 4 << 16 | *buffer, least, *slot;
+	u64 *kept = counters.kept[(timeline->kind & KIND_BITS) == KIND_READ ? 0 : 1];
 	u32 least_at;
 
 	for (int tries = 0; tries < 4; tries++) {
 		least = -1ULL;
 		least_at = 0;
-		for (u32 i = 0; i < MOST_STORIES && i < knobs.stories; i++) {
+		for (u32 i = 0; i < MOST_TIMELINES && i < knobs.timelines; i++) {
 			if (kept[i] < least) {
 				least = kept[i];
 				least_at = i;
@@ -175,47 +175,47 @@ static __always_inline void keep_story(u32 *buffer, struct story *story)
 		}
 		if (mine >> 16 <= least >> 16 && least)
 			return;
-		slot = &kept[least_at & (MOST_STORIES - 1)];
+		slot = &kept[least_at & (MOST_TIMELINES - 1)];
 		if (__sync_val_compare_and_swap(slot, least, mine) == least) {
 			*buffer = least & 0xffff;
 			return;
 		}
 	}
-	__sync_fetch_and_add(&counters.lost_stories, 1);
+	__sync_fetch_and_add(&counters.lost_timelines, 1);
 }
 
-static __always_inline void end_story(struct inside *x, struct thread *t, long ret)
+static __always_inline void end_timeline(struct inside *x, struct thread *t, long ret)
 {
-	struct story *story = story_at(x->buffer, x->call_ns);
+	struct timeline *timeline = timeline_at(x->buffer, x->call_ns);
 
-	if (!story)
+	if (!timeline)
 		return;
-	story->open = 0;
+	timeline->open = 0;
 	if (t->verdict != COUNTED)
 		return; /* left out by --where: the buffer takes the next one */
 	/* trace's own program has just closed the call's books. */
-	story->end_ns = t->last_ns > story->start_ns ? t->last_ns : bpf_ktime_get_ns();
-	story->off_ns = t->off_ns - x->off_ns;
-	story->blocked_ns = t->blocked_ns - x->blocked_ns;
-	story->ret = ret;
+	timeline->end_ns = t->last_ns > timeline->start_ns ? t->last_ns : bpf_ktime_get_ns();
+	timeline->off_ns = t->off_ns - x->off_ns;
+	timeline->blocked_ns = t->blocked_ns - x->blocked_ns;
+	timeline->ret = ret;
 	__sync_fetch_and_add(&counters.followed, 1);
-	keep_story(&x->buffer, story);
+	keep_timeline(&x->buffer, timeline);
 }
 
 static __always_inline void give_back(struct inside *x)
 {
 	u32 buffer = x->buffer;
-	struct story *story = buffer_at(buffer);
+	struct timeline *timeline = buffer_at(buffer);
 
-	if (!story)
+	if (!timeline)
 		return;
 	x->buffer = 0;
-	story->open = 0;
+	timeline->open = 0;
 	return_buffer(buffer);
 }
 
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(story_thread_exit, struct task_struct *task)
+int BPF_PROG(timeline_thread_exit, struct task_struct *task)
 {
 	struct inside *x = inside_of(task);
 	u32 device;
@@ -230,37 +230,37 @@ int BPF_PROG(story_thread_exit, struct task_struct *task)
 	return 0;
 }
 
-#include "ring_story.bpf.h"
+#include "ring_timeline.bpf.h"
 
-/* Whether a thread is at what a story is told of: at a call, or at a request of io_uring. */
-static __always_inline bool in_story(struct task_struct *task, struct chapter *at)
+/* Whether a thread is at what a timeline is told of: at a call, or at a request of io_uring. */
+static __always_inline bool in_timeline(struct task_struct *task, struct chapter *at)
 {
 	struct inside *x = inside_of(task);
 
 	if (!x || !x->following || !x->buffer)
-		return in_request_story(task, at);
+		return in_request_timeline(task, at);
 	at->buffer = x->buffer;
 	at->began_ns = x->call_ns;
 	return true;
 }
 
 /* The same of a thread that is switched or woken: a submission thread is not for its requests. */
-static __always_inline bool is_of_story(struct task_struct *task, struct chapter *at)
+static __always_inline bool is_of_timeline(struct task_struct *task, struct chapter *at)
 {
-	return (!(task->flags & PF_IO_WORKER) || worker_of(task)) && in_story(task, at);
+	return (!(task->flags & PF_IO_WORKER) || worker_of(task)) && in_timeline(task, at);
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(story_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+int BPF_PROG(timeline_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
 	struct chapter at;
 
 	if (over)
 		return 0;
-	if (is_of_story(prev, &at))
+	if (is_of_timeline(prev, &at))
 		tell(at.buffer, at.began_ns, WHAT_OUT, preempt ? 0 : prev_state, preempt, 0, 0);
-	if (is_of_story(next, &at))
+	if (is_of_timeline(next, &at))
 		tell(at.buffer, at.began_ns, WHAT_IN, 0, 0, 0, 0);
 	return 0;
 }
@@ -270,12 +270,12 @@ int BPF_PROG(story_switch, bool preempt, struct task_struct *prev, struct task_s
  * is the thread that runs there or an interrupt is not told: only of the idle task is it known.
  */
 SEC("tp_btf/sched_waking")
-int BPF_PROG(story_waking, struct task_struct *task)
+int BPF_PROG(timeline_waking, struct task_struct *task)
 {
 	u64 name[WORDS] = {};
 	struct chapter at;
 
-	if (over || !is_of_story(task, &at))
+	if (over || !is_of_timeline(task, &at))
 		return 0;
 	bpf_get_current_comm(name, sizeof(name));
 	tell(at.buffer, at.began_ns, WHAT_WOKEN, name[0], name[1], !bpf_get_current_task_btf()->pid,
@@ -307,13 +307,13 @@ static __always_inline u64 value_at(void *record, u32 offset, u8 size)
 	}
 }
 
-/* Whose story it is: the thread's own, or that of a call which waits for what another does. */
+/* Whose timeline it is: the thread's own, or that of a call which waits for what another does. */
 static __always_inline bool whose(void *record, struct plan *plan, struct chapter *at)
 {
 	struct syncer *sync;
 	u32 device;
 
-	if (in_story(bpf_get_current_task_btf(), at))
+	if (in_timeline(bpf_get_current_task_btf(), at))
 		return true;
 	if (!plan->device)
 		return false;
@@ -328,7 +328,7 @@ static __always_inline bool whose(void *record, struct plan *plan, struct chapte
 
 /* Attached to each tracepoint of the table, whose number there is the cookie. */
 SEC("tracepoint")
-int story_event(void *record)
+int timeline_event(void *record)
 {
 	u32 what = bpf_get_attach_cookie(record);
 	struct chapter at = {};

@@ -1,4 +1,4 @@
-//! Stories of requests of io_uring: what happened between a submission and its completion.
+//! Timelines of requests of io_uring: what happened between a submission and its completion.
 
 use crate::support;
 
@@ -6,11 +6,11 @@ use iotomy_record::{Anatomy, CallEvent, SlowCall, store};
 use support::volume::Volume;
 use support::{Need, anatomy, doubled_until, has, iotomy, skip};
 
-/// An anatomy with stories of fio's requests of 4 KiB. `None`, said and counted: rings cannot be watched here.
+/// An anatomy with timelines of fio's requests of 4 KiB. `None`, said and counted: rings cannot be watched here.
 fn told(file: &str, mib: u32, more: &[&str], options: &[&str]) -> Option<Anatomy> {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("record.json");
-    let mut command = iotomy(&["anatomy", "--story=16", "--json"]);
+    let mut command = iotomy(&["anatomy", "--timeline=16", "--json"]);
     command.arg(&json).args(more).args(["--", "fio", "--name=a", "--ioengine=io_uring"]);
     command.args([&format!("--filename={file}"), &format!("--size={mib}M")]);
     command.args(["--bs=4k", "--iodepth=8", "--output-format=terse"]).args(options);
@@ -23,32 +23,32 @@ fn told(file: &str, mib: u32, more: &[&str], options: &[&str]) -> Option<Anatomy
     Some(record)
 }
 
-/// The stories of one operation on a file.
-fn stories<'r>(record: &'r Anatomy, operation: &str, file: &str) -> Vec<&'r SlowCall> {
-    let all = record.stories.as_ref().expect("they were asked for");
+/// The timelines of one operation on a file.
+fn timelines<'r>(record: &'r Anatomy, operation: &str, file: &str) -> Vec<&'r SlowCall> {
+    let all = record.timelines.as_ref().expect("they were asked for");
     assert_eq!(all.lost, 0);
-    let is = |story: &&SlowCall| story.syscall == operation && story.path.as_deref() == Some(file);
+    let is = |timeline: &&SlowCall| timeline.syscall == operation && timeline.path.as_deref() == Some(file);
     let found: Vec<_> = all.calls.iter().filter(is).collect();
-    for story in &found {
-        assert!(story.is_request() && story.on_cpu_ns == 0 && story.blocked_ns == 0, "{story:#?}");
-        assert!(story.events.is_sorted_by_key(|event| event.at_ns), "{story:#?}");
-        assert!(story.events.iter().all(|event| event.at_ns <= story.wall_ns), "{story:#?}");
+    for timeline in &found {
+        assert!(timeline.is_request() && timeline.on_cpu_ns == 0 && timeline.blocked_ns == 0, "{timeline:#?}");
+        assert!(timeline.events.is_sorted_by_key(|event| event.at_ns), "{timeline:#?}");
+        assert!(timeline.events.iter().all(|event| event.at_ns <= timeline.wall_ns), "{timeline:#?}");
     }
     found
 }
 
 /// The only event of a name.
-fn only<'s>(story: &'s SlowCall, name: &str) -> Option<&'s CallEvent> {
-    let mut all = story.events.iter().filter(|event| event.event == name);
+fn only<'s>(timeline: &'s SlowCall, name: &str) -> Option<&'s CallEvent> {
+    let mut all = timeline.events.iter().filter(|event| event.event == name);
     let first = all.next();
-    first.filter(|_| all.next().is_none() && story.hidden.iter().all(|kind| kind.event != name))
+    first.filter(|_| all.next().is_none() && timeline.hidden.iter().all(|kind| kind.event != name))
 }
 
 /// Whether the device was asked for what the request asks for, once, and for nothing else. Two requests beside each
 /// other may be one of the device's.
-fn has_its_own_request(story: &SlowCall) -> bool {
+fn has_its_own_request(timeline: &SlowCall) -> bool {
     let names = ["block-queue", "block-issue", "block-complete"];
-    let [Some(queued), Some(issued), Some(done)] = names.map(|name| only(story, name)) else {
+    let [Some(queued), Some(issued), Some(done)] = names.map(|name| only(timeline, name)) else {
         return false;
     };
     let asks = |event: &CallEvent| {
@@ -79,17 +79,17 @@ fn a_direct_read_by_a_ring_tells_of_its_request_to_the_device() {
         // Others of fio's reads may be slower.
         let is_told = |found: &Option<Anatomy>| {
             let Some(record) = found else { return true };
-            stories(record, operation, &file).into_iter().any(has_its_own_request)
+            timelines(record, operation, &file).into_iter().any(has_its_own_request)
         };
         let found = doubled_until(1, is_told, |mib| told(&file, mib, &[], &all));
         let Some(record) = found else { return };
-        for story in stories(&record, operation, &file) {
-            let asked = (story.asked_bytes, story.returned, story.registered_file);
-            assert_eq!(asked, (Some(4096), 4096, operation == "ring:read_fixed"), "{story:#?}");
-            assert_eq!(story.offset.map(|at| at % 4096), Some(0), "{story:#?}");
-            let queued = only(story, "worker-queue");
-            assert_eq!(queued.is_some(), by_workers, "{story:#?}");
-            assert!(queued.is_none_or(|event| event.at_ns == story.events[0].at_ns), "{story:#?}");
+        for timeline in timelines(&record, operation, &file) {
+            let asked = (timeline.asked_bytes, timeline.returned, timeline.registered_file);
+            assert_eq!(asked, (Some(4096), 4096, operation == "ring:read_fixed"), "{timeline:#?}");
+            assert_eq!(timeline.offset.map(|at| at % 4096), Some(0), "{timeline:#?}");
+            let queued = only(timeline, "worker-queue");
+            assert_eq!(queued.is_some(), by_workers, "{timeline:#?}");
+            assert!(queued.is_none_or(|event| event.at_ns == timeline.events[0].at_ns), "{timeline:#?}");
         }
     }
 }
@@ -104,18 +104,18 @@ fn a_sync_by_a_worker_tells_what_the_worker_did() {
     let options = ["--rw=write", "--force_async=1", "--fsync=64"];
     let is_told = |found: &Option<Anatomy>| {
         let Some(record) = found else { return true };
-        !stories(record, "ring:fsync", &file).is_empty()
+        !timelines(record, "ring:fsync", &file).is_empty()
     };
     let found = doubled_until(1, is_told, |mib| told(&file, mib, &[], &options));
     let Some(record) = found else { return };
-    for story in stories(&record, "ring:fsync", &file) {
-        let at = |name: &str| story.events.iter().position(|event| event.event == name);
-        assert_eq!(at("worker-queue"), Some(0), "{story:#?}");
+    for timeline in timelines(&record, "ring:fsync", &file) {
+        let at = |name: &str| timeline.events.iter().position(|event| event.event == name);
+        assert_eq!(at("worker-queue"), Some(0), "{timeline:#?}");
         // The file system's tracepoints may be unavailable.
         let enters = at("ext4_sync_file_enter");
-        assert!(enters.is_none_or(|enters| enters > 0), "{story:#?}");
-        assert!(at("off-cpu") > at("worker-queue"), "a sync sleeps: {story:#?}");
-        assert_eq!((story.returned, story.asked_bytes, story.offset), (0, None, None));
+        assert!(enters.is_none_or(|enters| enters > 0), "{timeline:#?}");
+        assert!(at("off-cpu") > at("worker-queue"), "a sync sleeps: {timeline:#?}");
+        assert_eq!((timeline.returned, timeline.asked_bytes, timeline.offset), (0, None, None));
     }
 }
 
@@ -128,6 +128,6 @@ fn where_calls_are_filtered_no_request_is_told() {
     let options = ["--rw=randread", "--direct=1"];
     let filter = ["--where", "bytes >= 0"];
     let Some(record) = told(&volume.file("data"), 1, &filter, &options) else { return };
-    let stories = record.stories.expect("they were asked for");
-    assert!(!stories.calls.is_empty() && !stories.calls.iter().any(SlowCall::is_request));
+    let timelines = record.timelines.expect("they were asked for");
+    assert!(!timelines.calls.is_empty() && !timelines.calls.iter().any(SlowCall::is_request));
 }
