@@ -62,28 +62,26 @@ impl Exported {
         self.record.as_ref()
     }
 
-    /// Its traces, those in a race with the label of their contender.
+    /// Its traces, those in a race with the label of their command.
     pub(crate) fn traces(&self) -> Vec<(Option<&str>, &Trace)> {
         match &self.record {
             Record::Trace(trace) => vec![(None, trace)],
             Record::Anatomy(anatomy) => vec![(None, &anatomy.trace)],
             Record::Race(race) => {
-                let traced = |one: &'_ iotomy_record::Contender| one.trace.is_some();
-                let contenders = race.contenders.iter().filter(|one| traced(one));
-                contenders
-                    .filter_map(|one| Some((Some(&*one.label), one.trace.as_ref()?)))
-                    .collect()
+                let traced = |one: &'_ iotomy_record::RaceCommand| one.trace.is_some();
+                let commands = race.commands.iter().filter(|one| traced(one));
+                commands.filter_map(|one| Some((Some(&*one.label), one.trace.as_ref()?))).collect()
             }
             _ => Vec::new(),
         }
     }
 
-    /// The samples of its contenders, with their labels.
+    /// The samples of its commands, with their labels.
     pub(crate) fn sampled(&self) -> Vec<(&str, &Sampled)> {
         let Record::Race(race) = &self.record else { return Vec::new() };
-        let sampled = |one: &'_ iotomy_record::Contender| one.sampled.is_some();
-        let contenders = race.contenders.iter().filter(|one| sampled(one));
-        contenders.filter_map(|one| Some((&*one.label, one.sampled.as_ref()?))).collect()
+        let sampled = |one: &'_ iotomy_record::RaceCommand| one.sampled.is_some();
+        let commands = race.commands.iter().filter(|one| sampled(one));
+        commands.filter_map(|one| Some((&*one.label, one.sampled.as_ref()?))).collect()
     }
 }
 

@@ -46,7 +46,7 @@ pub const TABLES: &[Table] = &[
     Table::of::<runs::Runs>(),
 ];
 
-/// A row of a trace, and the label of its contender.
+/// A row of a trace, and the label of its command.
 type Labelled<'r, T> = (Option<&'r str>, &'r T);
 
 /// The rows of a table of all traces of a record.
@@ -55,9 +55,9 @@ fn labelled<T>(of: &Exported, rows: fn(&Trace) -> &[T]) -> Vec<Labelled<'_, T>> 
     of.traces().into_iter().flat_map(of_trace).collect()
 }
 
-/// The label of a contender.
+/// The label of a command.
 fn label<'r, T: 'r>() -> Column<'r, Labelled<'r, T>> {
-    let meaning = "In a race, the label of the contender whose trace it is of.";
+    let meaning = "In a race, the label of the command whose trace it is of.";
     Column::some_text("label", meaning, |(label, _): Labelled<'r, T>| label.map(Into::into))
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn rows(table: &str, record: &Value) -> Vec<Row> {
             }
             rows
         }
-        "race_runs" => contenders(record).flat_map(|one| race_runs(one, record)).collect(),
+        "race_runs" => commands(record).flat_map(|one| race_runs(one, record)).collect(),
         "comparisons" if is(record, "race") => {
             items(&record["comparisons"]).map(|one| with(one, &[])).collect()
         }
@@ -48,16 +48,16 @@ fn with(row: &Value, more: &[(&str, Value)]) -> Row {
     row
 }
 
-fn contenders(record: &Value) -> impl Iterator<Item = &Value> {
+fn commands(record: &Value) -> impl Iterator<Item = &Value> {
     items(&record["contenders"])
 }
 
-/// The traces of a record, with the labels of contenders.
+/// The traces of a record, with the labels of commands.
 fn traces(record: &Value) -> Vec<(Value, &Value)> {
     match record {
         _ if is(record, "trace") => vec![(Value::Null, record)],
         _ if is(record, "anatomy") => vec![(Value::Null, &record["trace"])],
-        _ => contenders(record).map(|one| (one["label"].clone(), &one["trace"])).collect(),
+        _ => commands(record).map(|one| (one["label"].clone(), &one["trace"])).collect(),
     }
 }
 
@@ -91,14 +91,14 @@ fn with_on_cpu_times(mut call: Row) -> Row {
     call
 }
 
-fn race_runs(contender: &Value, record: &Value) -> Vec<Row> {
-    let each = (1..).zip(items(&contender["runs"]));
+fn race_runs(command: &Value, record: &Value) -> Vec<Row> {
+    let each = (1..).zip(items(&command["runs"]));
     each.map(|(number, run)| {
         let block = run["block"].as_u64().unwrap().to_string();
         let redone = record.pointer(&format!("/blocks/{block}/redone"));
         let more = [
-            ("label", contender["label"].clone()),
-            ("command", contender["command"].clone()),
+            ("label", command["label"].clone()),
+            ("command", command["command"].clone()),
             ("number", number.into()),
             ("redone", redone.cloned().unwrap_or_default()),
         ];
@@ -112,7 +112,7 @@ fn layers(record: &Value) -> Vec<Row> {
     if is(record, "anatomy") {
         calls.extend(items(&record["calls"]).map(|call| (Value::Null, call)));
     }
-    for one in contenders(record) {
+    for one in commands(record) {
         calls.extend(items(&one["sampled"]["calls"]).map(|call| (one["label"].clone(), call)));
     }
     let of_call = |(label, call): (Value, &Value)| -> Vec<Row> {

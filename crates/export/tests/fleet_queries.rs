@@ -61,7 +61,7 @@ fn duckdb_answers_the_queries_of_the_guide_as_the_records_do() {
         match &record {
             Record::Anatomy(anatomy) => traces.push((machine, anatomy.trace.clone())),
             Record::Race(race) => {
-                let of_race = race.contenders.iter().filter_map(|one| one.trace.clone());
+                let of_race = race.commands.iter().filter_map(|one| one.trace.clone());
                 traces.extend(of_race.map(|trace| (machine, trace)));
             }
             Record::Trace(trace) => traces.push((machine, (**trace).clone())),

@@ -1,6 +1,6 @@
-//! Contenders that write different amounts may do different work.
+//! Commands that write different amounts may do different work.
 
-use iotomy_record::{Contender, Metric, Race, Verdict};
+use iotomy_record::{Metric, Race, RaceCommand, Verdict};
 use serde_json::json;
 
 use crate::finding::{Declaration, Rule, UnnamedFinding};
@@ -8,8 +8,8 @@ use crate::finding::{Declaration, Rule, UnnamedFinding};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "different-output",
     verdict: Verdict::Suspect,
-    summary: "two contenders wrote different numbers of bytes to standard output",
-    description: "Each of two contenders wrote the same number of bytes in all its runs, one of \
+    summary: "two commands wrote different numbers of bytes to standard output",
+    description: "Each of two commands wrote the same number of bytes in all its runs, one of \
         them at least 4 KiB, and the numbers differ by at least 1 %. The rule ignores smaller \
         differences, such as a line with the time.",
     facts: &[],
@@ -23,7 +23,7 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let pairs = race.comparisons.iter().filter(|pair| pair.metric == Metric::Wall);
     pairs
         .filter_map(|pair| {
-            let (a, b) = (race.contender(&pair.base)?, race.contender(&pair.other)?);
+            let (a, b) = (race.command(&pair.base)?, race.command(&pair.other)?);
             let (x, y) = (written(a)?, written(b)?);
             (x.max(y) >= SMALL && x.abs_diff(y) >= x.max(y).div_ceil(100)).then(|| {
                 let text = format!(
@@ -36,9 +36,9 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
         .collect()
 }
 
-/// The number of bytes that every run of a contender wrote, if it was the same.
-fn written(contender: &Contender) -> Option<u64> {
-    let mut seen = contender.runs.iter().map(|run| run.output_bytes);
+/// The number of bytes that every run of a command wrote, if it was the same.
+fn written(command: &RaceCommand) -> Option<u64> {
+    let mut seen = command.runs.iter().map(|run| run.output_bytes);
     let first = seen.next()??;
     seen.all(|bytes| bytes == Some(first)).then_some(first)
 }

@@ -10,9 +10,9 @@ use crate::finding::{Declaration, Rule, UnnamedFinding};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "disturbed",
     verdict: Verdict::Note,
-    summary: "blocks of runs were disturbed",
-    description: "During these blocks other programs used CPUs, the hypervisor ran other guests, or \
-                  memory was short. The record marks the blocks, and --redo repeats them up to its \
+    summary: "rounds of runs were disturbed",
+    description: "During these rounds other programs used CPUs, the hypervisor ran other guests, or \
+                  memory was short. The record marks the rounds, and --redo repeats them up to its \
                   limit.",
     facts: &[],
     rules: &[Rule::Race(judge)],
@@ -23,34 +23,34 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
 }
 
 fn disturbances(race: &Race) -> Option<UnnamedFinding> {
-    let marked: Vec<_> = race.blocks.iter().filter(|block| !block.disturbed.is_empty()).collect();
+    let marked: Vec<_> = race.rounds.iter().filter(|round| !round.disturbed.is_empty()).collect();
     if marked.is_empty() {
         return None;
     }
     // The largest of each kind represents it: without its figures, a reason is the same in all.
     let mut reasons: BTreeMap<String, (u64, u64, &str)> = BTreeMap::new();
-    for reason in marked.iter().flat_map(|block| &block.disturbed) {
+    for reason in marked.iter().flat_map(|round| &round.disturbed) {
         let words: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
         let figures: String = reason.chars().filter(char::is_ascii_digit).collect();
         let figure = figures.parse().unwrap_or(0);
-        let (blocks, largest, text) = reasons.entry(words).or_insert((0, figure, reason));
-        *blocks += 1;
+        let (rounds, largest, text) = reasons.entry(words).or_insert((0, figure, reason));
+        *rounds += 1;
         if figure > *largest {
             (*largest, *text) = (figure, reason);
         }
     }
     let reasons: Vec<String> = reasons
         .values()
-        .map(|(blocks, _, text)| match blocks {
+        .map(|(rounds, _, text)| match rounds {
             1 => format!("{text} in one"),
-            _ => format!("{text} at worst, in {blocks}"),
+            _ => format!("{text} at worst, in {rounds}"),
         })
         .collect();
-    let redone = marked.iter().filter(|block| block.redone).count();
+    let redone = marked.iter().filter(|round| round.redone).count();
     let text = format!(
-        "{} of {} blocks were disturbed, {redone} of them redone: {}",
+        "{} of {} rounds were disturbed, {redone} of them redone: {}",
         marked.len(),
-        race.blocks.len(),
+        race.rounds.len(),
         reasons.join("; ")
     );
     let evidence = [("disturbed", json!(marked.len())), ("redone", json!(redone))];

@@ -9,14 +9,14 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "failures",
     verdict: Verdict::Suspect,
     summary: "timed runs failed",
-    description: "With --ignore-failure, timed runs of a contender ended with a status other than \
+    description: "With --ignore-failure, timed runs of a command ended with a status other than \
         0.",
     facts: &[],
     rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<UnnamedFinding> {
-    let failed = race.contenders.iter().filter(|one| one.failures > 0);
+    let failed = race.commands.iter().filter(|one| one.failures > 0);
     failed
         .map(|one| {
             let (label, failed, all) = (&one.label, one.failures, one.runs.len());

@@ -7,18 +7,18 @@ use crate::finding::{Declaration, Rule, UnnamedFinding};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "filtered",
     verdict: Verdict::Note,
-    summary: "every contender ran with a seccomp filter",
-    description: "With --deny, contenders without a denied call run with an empty filter, so that \
+    summary: "every command ran with a seccomp filter",
+    description: "With --deny, commands without a denied call run with an empty filter, so that \
         all have the overhead of a filter.",
     facts: &[],
     rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<UnnamedFinding> {
-    if race.contenders.iter().all(|contender| contender.denied.is_empty()) {
+    if race.commands.iter().all(|command| command.denied.is_empty()) {
         return Vec::new();
     }
-    let text = "every contender ran with a seccomp filter, an empty one if no call was denied: \
+    let text = "every command ran with a seccomp filter, an empty one if no call was denied: \
         all have the overhead of a filter, and a longer filter has more";
     vec![UnnamedFinding::new(text.to_owned(), [])]
 }

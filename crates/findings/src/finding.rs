@@ -30,7 +30,7 @@ pub struct Declaration {
 /// The input of a rule.
 #[derive(Debug)]
 pub(crate) enum Rule {
-    /// One run: a trace, or a contender of a race with the time it takes untraced.
+    /// One run: a trace, or a command of a race with the time it takes untraced.
     Run(fn(&Run<'_>) -> Option<UnnamedFinding>),
     /// A race as a whole.
     Race(fn(&Race) -> Vec<UnnamedFinding>),
@@ -103,11 +103,11 @@ impl Declaration {
     pub(crate) fn of_race(&self, race: &Race, limits: &KnownLimits<'_>) -> Vec<Finding> {
         let lacks = |trace: &Trace| !self.has_facts(trace);
         let mut race = Cow::Borrowed(race);
-        let those = race.contenders.iter().map(|one| one.trace.as_ref().is_some_and(lacks));
+        let those = race.commands.iter().map(|one| one.trace.as_ref().is_some_and(lacks));
         for at in
             those.enumerate().filter_map(|(at, lacks)| lacks.then_some(at)).collect::<Vec<_>>()
         {
-            race.to_mut().contenders[at].trace = None;
+            race.to_mut().commands[at].trace = None;
         }
         let found = self.rules.iter().flat_map(|rule| match rule {
             Rule::Race(rule) => rule(&race),

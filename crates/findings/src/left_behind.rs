@@ -1,4 +1,4 @@
-//! Processes a contender left running.
+//! Processes a command left running.
 
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
@@ -8,15 +8,15 @@ use crate::finding::{Declaration, Rule, UnnamedFinding};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "left-behind",
     verdict: Verdict::Suspect,
-    summary: "a contender left processes running when it ended",
-    description: "Processes of a contender were alive after its command had ended. iotomy killed \
+    summary: "a command left processes running when it ended",
+    description: "Processes of a command were alive after it had ended. iotomy killed \
         them before the next run; no figure includes their work.",
     facts: &[],
     rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<UnnamedFinding> {
-    let left = race.contenders.iter().filter(|one| one.left_behind > 0);
+    let left = race.commands.iter().filter(|one| one.left_behind > 0);
     left.map(|one| {
         let (label, strays) = (&one.label, one.left_behind);
         let text = format!(

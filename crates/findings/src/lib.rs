@@ -70,7 +70,7 @@ use run::Run;
 /// The result of judging.
 #[derive(Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// In the order of [`FINDINGS`], those of each contender together.
+    /// In the order of [`FINDINGS`], those of each command together.
     pub findings: Vec<Finding>,
     /// The required limits that were missing: with them, there might be more findings.
     pub missing: BTreeSet<&'static str>,
@@ -91,13 +91,13 @@ pub fn anatomy(record: &Anatomy, limits: Option<&Limits>) -> Judgement {
     judgement
 }
 
-/// Judges a race: each contender by its traced run and its untraced time, then the whole.
+/// Judges a race: each command by its traced run and its untraced time, then the whole.
 pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
     let known = KnownLimits { limits, missing: RefCell::default() };
     let mut findings = Vec::new();
-    for contender in &record.contenders {
-        let Some(trace) = &contender.trace else { continue };
-        let run = Run::new(Some(&contender.label), trace, contender.wall.median_ns, &known);
+    for command in &record.commands {
+        let Some(trace) = &command.trace else { continue };
+        let run = Run::new(Some(&command.label), trace, command.wall.median_ns, &known);
         findings.extend(FINDINGS.iter().filter_map(|declared| declared.of_run(&run)));
     }
     findings.extend(FINDINGS.iter().flat_map(|declared| declared.of_race(record, &known)));

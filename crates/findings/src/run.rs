@@ -9,7 +9,7 @@ use crate::known_limits::KnownLimits;
 /// One run and the time it took.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
-    /// The contender's, in a race.
+    /// The command's, in a race.
     pub(crate) label: Option<&'a str>,
     /// The watched run.
     pub(crate) trace: &'a Trace,

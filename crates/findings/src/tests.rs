@@ -13,9 +13,9 @@ mod waits;
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Anatomy, Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, DissectedCall,
-    Exit, FileKind, FileUse, Layer, LedgerRow, Limit, Limits, Machine, Metric, ObserverUse,
-    PathUse, Process, Race, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
+    Anatomy, Attribution, Call, Comparison, CopyPart, CopyPlan, CopyRun, DissectedCall, Exit,
+    FileKind, FileUse, Layer, LedgerRow, Limit, Limits, Machine, Metric, ObserverUse, PathUse,
+    Process, Race, RaceCommand, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
 };
 
 use crate::FINDINGS;

@@ -11,7 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",
     verdict: Verdict::Suspect,
     summary: "a run takes little longer than the start of a program",
-    description: "Executing a program that does nothing takes at least a fifth of a contender's \
+    description: "Executing a program that does nothing takes at least a fifth of a command's \
         median run on this machine (the limit `exec`, minus its interquartile range). Much of the \
         comparison is then about how programs start.",
     facts: &[],
@@ -23,9 +23,9 @@ const SHARE: f64 = 0.2;
 const LONG_NS: f64 = 100e6;
 
 fn judge(race: &Race, limits: &KnownLimits<'_>) -> Vec<UnnamedFinding> {
-    let short = race.contenders.iter().filter(|one| one.wall.median_ns < LONG_NS);
-    let of_contender = short.filter_map(|contender| {
-        let wall = contender.wall.median_ns;
+    let short = race.commands.iter().filter(|one| one.wall.median_ns < LONG_NS);
+    let of_command = short.filter_map(|command| {
+        let wall = command.wall.median_ns;
         // Less its measured variation: a busy machine makes it longer.
         let (start, spread) = limits.spread("exec")?;
         let start = start - spread;
@@ -33,17 +33,17 @@ fn judge(race: &Race, limits: &KnownLimits<'_>) -> Vec<UnnamedFinding> {
             let text = format!(
                 "{}: a run takes {} (median), and executing a program that does nothing takes at \
                  least {} on this machine: much of the time is the start of a program",
-                contender.label,
+                command.label,
                 duration(wall),
                 duration(start)
             );
             let evidence = [
-                ("contender", json!(contender.label)),
+                ("contender", json!(command.label)),
                 ("exec_ns", json!(start as u64)),
                 ("wall_ns", json!(wall as u64)),
             ];
             UnnamedFinding::new(text, evidence).advise("give it more work per run")
         })
     });
-    of_contender.collect()
+    of_command.collect()
 }

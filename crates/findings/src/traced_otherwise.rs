@@ -10,7 +10,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "traced-otherwise",
     verdict: Verdict::Suspect,
     summary: "the traced run took a different time than the timed runs",
-    description: "The traced run of a contender, minus the overhead of the observer, took less \
+    description: "The traced run of a command, minus the overhead of the observer, took less \
         than 0.8 or more than 1.25 times the median of the timed runs, differs from it by at \
         least 2 ms and lies outside the range of the timed runs, for any overhead within its \
         range. The rule excludes observers that inflate all times.",
@@ -22,7 +22,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 const LEAST_NS: f64 = 2e6;
 
 fn judge(race: &Race) -> Vec<UnnamedFinding> {
-    let of_contender = race.contenders.iter().filter_map(|one| {
+    let of_command = race.commands.iter().filter_map(|one| {
         let trace = one.trace.as_ref().filter(|trace| !trace.observer.times_inflated)?;
         let traced = race.attributions.iter().find_map(|found| match found.metric {
             // Of one command alone, base and other are the same, and the base is nothing.
@@ -51,7 +51,7 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
             UnnamedFinding::new(text, evidence)
         })
     });
-    of_contender.collect()
+    of_command.collect()
 }
 
 /// The distance of the overhead from the middle of its range, which was subtracted.

@@ -1,4 +1,4 @@
-//! Contenders without a traced run.
+//! Commands without a traced run.
 
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
@@ -8,15 +8,15 @@ use crate::finding::{Declaration, Rule, UnnamedFinding};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "untraced",
     verdict: Verdict::Note,
-    summary: "a contender was not traced, so its time is not accounted for",
-    description: "The race was to trace a contender, and the traced run is missing; the finding \
+    summary: "a command was not traced, so its time is not accounted for",
+    description: "The race was to trace a command, and the traced run is missing; the finding \
         gives the reason.",
     facts: &[],
     rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<UnnamedFinding> {
-    let untraced = race.contenders.iter().filter_map(|one| Some((one, one.untraced.as_ref()?)));
+    let untraced = race.commands.iter().filter_map(|one| Some((one, one.untraced.as_ref()?)));
     untraced
         .map(|(one, why)| {
             let label = &one.label;

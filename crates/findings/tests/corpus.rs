@@ -52,7 +52,7 @@ pub(crate) fn judged(record: &Record, limits: &Limits) -> Judgement {
     }
 }
 
-/// The id of a finding; of a contender's, with its label in front.
+/// The id of a finding; of a command's, with its label in front.
 pub(crate) fn key(finding: &Finding) -> String {
     match finding.evidence.get("contender").and_then(|label| label.as_str()) {
         Some(label) => format!("{label}: {}", finding.id),

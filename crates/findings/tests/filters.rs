@@ -32,7 +32,7 @@ fn traces(record: &mut Record) -> Vec<&mut Trace> {
         Record::Trace(trace) => vec![trace],
         Record::Anatomy(anatomy) => vec![&mut anatomy.trace],
         Record::Race(race) => {
-            race.contenders.iter_mut().filter_map(|one| one.trace.as_mut()).collect()
+            race.commands.iter_mut().filter_map(|one| one.trace.as_mut()).collect()
         }
         _ => Vec::new(),
     }

@@ -147,7 +147,7 @@ fn conditions(then: RecordRef<'_>, now: RecordRef<'_>) -> Vec<Difference> {
     found.into_iter().flatten().collect()
 }
 
-/// The contenders with impossible numbers.
+/// The commands with impossible numbers.
 fn impossible(race: &Race) -> String {
     let found = race.findings.iter().filter(|found| found.verdict == Verdict::Impossible);
     let labels = found.filter_map(|found| found.evidence.get("contender")?.as_str());

@@ -1,7 +1,7 @@
 //! The index of a record: its subject and its measures. Their texts are [labels](crate::label).
 
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Contender, CopyRun, DRow, DRun, Limits, Measure, Race, Sweep, Trace};
+use iotomy_record::{CopyRun, DRow, DRun, Limits, Measure, Race, RaceCommand, Sweep, Trace};
 
 use crate::label::{Label, label};
 
@@ -27,9 +27,9 @@ pub fn subject(record: RecordRef<'_>) -> String {
         RecordRef::Trace(trace) => of_trace(trace),
         RecordRef::Race(race) => {
             let mut subject = Label::default();
-            for (at, one) in race.contenders.iter().enumerate() {
+            for (at, one) in race.commands.iter().enumerate() {
                 subject.push(if at == 0 { "" } else { " | " });
-                push_contender(&mut subject, one);
+                push_command(&mut subject, one);
             }
             subject.finish()
         }
@@ -106,20 +106,20 @@ fn of_trace(trace: &Trace) -> String {
     subject.finish()
 }
 
-/// The label of the command that a contender runs, and of what it is denied.
-fn of_contender(contender: &Contender) -> String {
+/// The label of the command that a command runs, and of what it is denied.
+fn of_command(command: &RaceCommand) -> String {
     let mut subject = Label::default();
-    push_contender(&mut subject, contender);
+    push_command(&mut subject, command);
     subject.finish()
 }
 
-fn push_contender(subject: &mut Label, contender: &Contender) {
-    subject.push(&contender.command);
-    for (at, call) in contender.denied.iter().enumerate() {
+fn push_command(subject: &mut Label, command: &RaceCommand) {
+    subject.push(&command.command);
+    for (at, call) in command.denied.iter().enumerate() {
         subject.push(if at == 0 { " (without " } else { ", " });
         subject.push(call);
     }
-    subject.push(if contender.denied.is_empty() { "" } else { ")" });
+    subject.push(if command.denied.is_empty() { "" } else { ")" });
 }
 
 fn of_copy(copy: &CopyRun) -> String {
@@ -158,13 +158,13 @@ fn in_trace(trace: &Trace) -> Vec<Measure> {
 }
 
 fn in_race(race: &Race, wanted: Samples) -> Vec<Measure> {
-    let counts = |block: u64| {
-        let block = usize::try_from(block).ok().and_then(|block| race.blocks.get(block));
-        !block.is_some_and(|block| block.redone)
+    let counts = |round: u64| {
+        let round = usize::try_from(round).ok().and_then(|round| race.rounds.get(round));
+        !round.is_some_and(|round| round.redone)
     };
     let mut found = Vec::new();
-    for one in &race.contenders {
-        let runs: Vec<_> = one.runs.iter().filter(|run| counts(run.block)).collect();
+    for one in &race.commands {
+        let runs: Vec<_> = one.runs.iter().filter(|run| counts(run.round)).collect();
         let of_each = |value: fn(&iotomy_record::Run) -> u64| match wanted {
             Samples::Wanted => runs.iter().map(|run| value(run) as f64).collect(),
             Samples::LeftOut => Vec::new(),
@@ -173,7 +173,7 @@ fn in_race(race: &Race, wanted: Samples) -> Vec<Measure> {
         let cpu = of_each(|run| run.cpu_ns());
         for (name, spread, samples) in [("wall", one.wall, wall), ("cpu", one.cpu, cpu)] {
             found.push(Measure {
-                subject: of_contender(one),
+                subject: of_command(one),
                 name: name.to_owned(),
                 unit: "ns".to_owned(),
                 value: spread.median_ns,

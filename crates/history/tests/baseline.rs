@@ -2,22 +2,22 @@
 
 use iotomy_history::{Candidate, Earlier, HistoryError, Pick, Store, against};
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Against, Contender, Machine, Race, Run, Spread};
+use iotomy_record::{Against, Machine, Race, RaceCommand, Run, Spread};
 use tempfile::TempDir;
 
 /// A race of these commands that was begun at the minute, each with four runs of about so many ms.
 fn race(minute: u32, commands: &[&str], ms: u64) -> Race {
-    let contender = |command: &&str| Contender {
+    let command = |command: &&str| RaceCommand {
         command: (*command).to_owned(),
         runs: (0..4).map(|at| Run { wall_ns: ms * 1_000_000 + at, ..Run::default() }).collect(),
         wall: Spread { runs: 4, median_ns: ms as f64 * 1e6, ..Spread::default() },
-        ..Contender::default()
+        ..RaceCommand::default()
     };
     Race {
         schema: Race::SCHEMA.into(),
         started: format!("2026-01-02T{:02}:{:02}:00Z", minute / 60, minute % 60),
         machine: Machine { kernel: "Linux 6.1".into(), cpus: 2, ..Machine::default() },
-        contenders: commands.iter().map(contender).collect(),
+        commands: commands.iter().map(command).collect(),
         ..Race::default()
     }
 }
@@ -34,7 +34,7 @@ fn keep(store: &mut Store, name: &str, race: &Race) {
 
 /// The race, which is not kept, held against the baseline `main`.
 fn compared(store: &Store, race: &Race) -> Result<Against, HistoryError> {
-    let commands = race.contenders.iter().map(|one| one.command.clone());
+    let commands = race.commands.iter().map(|one| one.command.clone());
     let candidate = Candidate {
         kind: "race",
         subjects: commands.collect(),

@@ -283,8 +283,8 @@ fn a_race_draws_what_the_second_does_more() {
     let output = race.args(commands).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let race = store::load_race(folder.path().join("race.json")).unwrap();
-    for contender in &race.contenders {
-        let sampled = contender.sampled.as_ref().unwrap();
+    for command in &race.commands {
+        let sampled = command.sampled.as_ref().unwrap();
         assert_eq!(sampled.sampling.user_stacks, None);
         assert!(sampled.stacks.iter().all(|stack| stack.user.is_empty()), "{sampled:?}");
     }

@@ -95,7 +95,8 @@ fn what_fsync_writes_is_the_calls_and_its_journals() {
     assert_eq!(bytes(block(&record), &device, by_write), 0);
 
     let timelines = timelines(&record);
-    let fsync = timelines.calls.iter().find(|timeline| timeline.syscall == "fsync").expect("one fsync");
+    let fsync =
+        timelines.calls.iter().find(|timeline| timeline.syscall == "fsync").expect("one fsync");
     assert_eq!(fsync.path.as_deref(), Some(file.as_str()));
     assert_eq!((fsync.returned, fsync.error.as_deref()), (0, None));
     assert!(first(fsync, "ext4_sync_file_enter") < first(fsync, "block-queue"));
@@ -229,7 +230,8 @@ fn a_cold_read_tells_of_pages_and_requests() {
     let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4M"];
     let record = seen(&["--timeline=16"], &dd);
     let timelines = timelines(&record);
-    let ours = |timeline: &&SlowCall| timeline.path.as_deref() == Some(&file) && timeline.returned > 0;
+    let ours =
+        |timeline: &&SlowCall| timeline.path.as_deref() == Some(&file) && timeline.returned > 0;
     let read = timelines.calls.iter().find(ours).expect("the read of the file");
     assert_eq!((read.syscall.as_str(), read.offset), ("read", Some(0)));
     assert_eq!((read.asked_bytes, read.returned), (Some(4 * MIB), 4 << 20));
@@ -251,7 +253,10 @@ fn timelines(record: &Anatomy) -> &SlowestCalls {
     assert!(timelines.calls.is_sorted_by_key(|timeline| std::cmp::Reverse(timeline.wall_ns)));
     for timeline in &timelines.calls {
         assert!(timeline.events.is_sorted_by_key(|event| event.at_ns), "{timeline:#?}");
-        assert!(timeline.events.iter().all(|event| event.at_ns <= timeline.wall_ns), "{timeline:#?}");
+        assert!(
+            timeline.events.iter().all(|event| event.at_ns <= timeline.wall_ns),
+            "{timeline:#?}"
+        );
         assert!(timeline.on_cpu_ns + timeline.blocked_ns <= timeline.wall_ns, "{timeline:#?}");
     }
     timelines

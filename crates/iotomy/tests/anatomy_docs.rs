@@ -35,7 +35,8 @@ fn the_example_is_what_is_printed_of_the_record_that_was_kept() {
 fn the_parts_of_the_guide_to_block_io_are_printed_of_the_records_that_were_kept() {
     let blocks: Vec<&str> = BLOCK_IO.split("```").skip(1).step_by(2).collect();
     assert_eq!(blocks.len(), 3, "one of requests, one of a call's timeline, one of a request's");
-    for (name, blocks) in [("dd-and-sync.json", &blocks[..2]), ("fio-timeline.json", &blocks[2..])] {
+    for (name, blocks) in [("dd-and-sync.json", &blocks[..2]), ("fio-timeline.json", &blocks[2..])]
+    {
         let kept = example(name);
         let shown = iotomy(&["show", kept.to_str().unwrap()]).output().unwrap();
         assert!(shown.status.success(), "{shown:?}");
@@ -44,7 +45,8 @@ fn the_parts_of_the_guide_to_block_io_are_printed_of_the_records_that_were_kept(
             assert!(shown.contains(block.trim_start_matches('\n')), "{block}\n{shown}");
         }
         let record = iotomy_record::store::load_anatomy(kept).unwrap();
-        let command = format!("`iotomy anatomy --timeline=1 -- {}`", record.trace.command.join(" "));
+        let command =
+            format!("`iotomy anatomy --timeline=1 -- {}`", record.trace.command.join(" "));
         assert!(BLOCK_IO.contains(&command), "{command}");
     }
 }

@@ -27,12 +27,20 @@ fn told(file: &str, mib: u32, more: &[&str], options: &[&str]) -> Option<Anatomy
 fn timelines<'r>(record: &'r Anatomy, operation: &str, file: &str) -> Vec<&'r SlowCall> {
     let all = record.timelines.as_ref().expect("they were asked for");
     assert_eq!(all.lost, 0);
-    let is = |timeline: &&SlowCall| timeline.syscall == operation && timeline.path.as_deref() == Some(file);
+    let is = |timeline: &&SlowCall| {
+        timeline.syscall == operation && timeline.path.as_deref() == Some(file)
+    };
     let found: Vec<_> = all.calls.iter().filter(is).collect();
     for timeline in &found {
-        assert!(timeline.is_request() && timeline.on_cpu_ns == 0 && timeline.blocked_ns == 0, "{timeline:#?}");
+        assert!(
+            timeline.is_request() && timeline.on_cpu_ns == 0 && timeline.blocked_ns == 0,
+            "{timeline:#?}"
+        );
         assert!(timeline.events.is_sorted_by_key(|event| event.at_ns), "{timeline:#?}");
-        assert!(timeline.events.iter().all(|event| event.at_ns <= timeline.wall_ns), "{timeline:#?}");
+        assert!(
+            timeline.events.iter().all(|event| event.at_ns <= timeline.wall_ns),
+            "{timeline:#?}"
+        );
     }
     found
 }
@@ -89,7 +97,10 @@ fn a_direct_read_by_a_ring_tells_of_its_request_to_the_device() {
             assert_eq!(timeline.offset.map(|at| at % 4096), Some(0), "{timeline:#?}");
             let queued = only(timeline, "worker-queue");
             assert_eq!(queued.is_some(), by_workers, "{timeline:#?}");
-            assert!(queued.is_none_or(|event| event.at_ns == timeline.events[0].at_ns), "{timeline:#?}");
+            assert!(
+                queued.is_none_or(|event| event.at_ns == timeline.events[0].at_ns),
+                "{timeline:#?}"
+            );
         }
     }
 }

@@ -275,7 +275,7 @@ fn the_flames_of_a_race_show_which_callers_are_others() {
     let Some(second) = program(&after, &options) else { return };
     let sampled = |race: &Race| {
         let samples = |sampled: &iotomy_record::Sampled| sampled.sampling.samples;
-        race.contenders.iter().map(|one| one.sampled.as_ref().map_or(0, samples)).min()
+        race.commands.iter().map(|one| one.sampled.as_ref().map_or(0, samples)).min()
     };
     let race_of = |times: u32| {
         let command = |path: &PathBuf| format!("{} {GETPPID} {times}", path.display());
@@ -297,13 +297,13 @@ fn the_flames_of_a_race_show_which_callers_are_others() {
     // What is called by another function stands where it is now, and where it was.
     assert!(shows("through +") && shows("middle −"), "{picture}");
     assert!(!shows("through −") && !shows("middle +"), "{picture}");
-    for (contender, caller) in race.contenders.iter().zip(["middle", "through"]) {
-        let sampled = contender.sampled.as_ref().unwrap();
+    for (command, caller) in race.commands.iter().zip(["middle", "through"]) {
+        let sampled = command.sampled.as_ref().unwrap();
         let ends = |stack: &&Stack| ends_with(stack, &["outer", caller, "inner"]);
         let found: u64 = sampled.stacks.iter().filter(ends).map(|stack| stack.samples).sum();
         let told = sampled.sampling.user_stacks.unwrap();
         assert!(found > 0 && told.samples >= found, "{sampled:?}");
-        let is_said = stdout.contains(&format!("short  of {}, for the flame", contender.label));
+        let is_said = stdout.contains(&format!("short  of {}, for the flame", command.label));
         assert_eq!(is_said, told.cut_short > 0, "{stdout}");
     }
 }

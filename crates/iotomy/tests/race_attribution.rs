@@ -36,7 +36,7 @@ fn more_calls_have_nine_tenths_of_the_untraced_wall_time() {
         let output = racing(&folder, &options).output().unwrap();
         let race = FinishedRace::from_output(output, folder).record();
         let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall).unwrap();
-        let [a, b] = [0, 1].map(|at| race.contenders[at].wall.median_ns.round() as i64);
+        let [a, b] = [0, 1].map(|at| race.commands[at].wall.median_ns.round() as i64);
         assert_eq!(wall.delta_ns, b - a);
         let mine = || wall.terms.iter().filter(|term| term.name == "nanosleep");
         let calls = mine().find(|term| term.kind == TermKind::Syscall).unwrap();
@@ -49,16 +49,16 @@ fn more_calls_have_nine_tenths_of_the_untraced_wall_time() {
         let terms: i64 = wall.terms.iter().map(|term| term.delta_ns).sum();
         assert_eq!(terms + wall.residual_ns, wall.delta_ns);
         let mine: i64 = mine().map(|term| term.delta_ns).sum();
-        let [few, many] = [0, 1].map(|at| race.contenders[at].wall.min_ns.round() as i64);
+        let [few, many] = [0, 1].map(|at| race.commands[at].wall.min_ns.round() as i64);
         (mine, many - few)
     };
     let fits = |(mine, all): &(i64, i64)| mine * 10 >= all * 9 && all * 10 >= mine * 9;
     doubled_until(125, fits, with_more);
 }
 
-/// The blocked time in a call, as the trace of a contender has it.
-fn blocked_in(race: &Race, contender: usize, call: &str) -> i64 {
-    let trace = race.contenders[contender].trace.as_ref().unwrap();
+/// The blocked time in a call, as the trace of a command has it.
+fn blocked_in(race: &Race, command: usize, call: &str) -> i64 {
+    let trace = race.commands[command].trace.as_ref().unwrap();
     let rows = trace.calls.iter().filter(|row| row.syscall == call);
     rows.map(|row| row.blocked_ns.unwrap().cast_signed()).sum()
 }
@@ -147,7 +147,7 @@ fn what_a_ring_does_in_place_of_calls_is_in_the_terms() {
     let output = racing(&folder, &options).output().unwrap();
     let raced = FinishedRace::from_output(output, folder);
     let race = raced.record();
-    let trace = race.contenders[1].trace.as_ref().unwrap();
+    let trace = race.commands[1].trace.as_ref().unwrap();
     if trace.ring_operations.is_empty() {
         return skip(Need::IoUring, "no ring, or one that cannot be watched here");
     }
@@ -195,11 +195,11 @@ fn a_denied_call_drives_a_program_down_its_other_way() {
     }
     let raced = cp(&["--deny", "B:copy_file_range=ENOSYS"]);
     let race = raced.record();
-    assert!(race.contenders[0].denied.is_empty());
-    assert_eq!(race.contenders[1].denied, ["copy_file_range=ENOSYS"]);
+    assert!(race.commands[0].denied.is_empty());
+    assert_eq!(race.commands[1].denied, ["copy_file_range=ENOSYS"]);
     assert!(raced.stdout().contains("without copy_file_range=ENOSYS"), "{}", raced.stdout());
     let calls = |at: usize, name: &str| -> (u64, u64) {
-        let trace = race.contenders[at].trace.as_ref().unwrap();
+        let trace = race.commands[at].trace.as_ref().unwrap();
         let rows = trace.calls.iter().filter(|call| call.syscall == name);
         rows.fold((0, 0), |(calls, errors), call| (calls + call.calls, errors + call.errors))
     };
@@ -229,7 +229,7 @@ fn a_call_denied_to_all_is_denied_to_all() {
         "mkdir e",
     ]);
     let race = raced.record();
-    assert!(race.contenders.iter().all(|one| one.failures == 2));
+    assert!(race.commands.iter().all(|one| one.failures == 2));
     assert!(!raced.folder.path().join("d").exists());
     let refused = support::races::raced(&["--no-trace", "--deny", "execve", "true"]);
     assert_eq!(refused.code(), 2);

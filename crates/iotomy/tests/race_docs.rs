@@ -27,7 +27,7 @@ fn the_example_is_what_is_printed_of_the_record_that_was_kept() {
     assert_eq!(example().1, String::from_utf8(shown.stdout).unwrap());
     let race = iotomy_record::store::load_race(kept()).unwrap();
     support::races::check(&race);
-    let commands = race.contenders.iter().map(|one| format!(" '{}'", one.command));
+    let commands = race.commands.iter().map(|one| format!(" '{}'", one.command));
     assert!(example().0.ends_with(&commands.collect::<String>()), "{}", example().0);
 }
 
@@ -39,7 +39,7 @@ fn the_examples_race_has_the_same_parts_here() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), vec![7; 4 << 20]).unwrap();
     let race = iotomy_record::store::load_race(kept()).unwrap();
-    let commands: Vec<&str> = race.contenders.iter().map(|one| one.command.as_str()).collect();
+    let commands: Vec<&str> = race.commands.iter().map(|one| one.command.as_str()).collect();
     // With too few runs to decide, all there is is shown, whichever is faster here.
     let output = racing(&folder, &[&["-r", "2"], &commands[..]].concat()).output().unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -21,7 +21,7 @@ fn hanging_after(runs: u32) -> String {
 /// Interrupts a race of such commands once they hang; what it printed, and its record.
 fn interrupted(
     options: &[&str],
-    contenders: usize,
+    commands: usize,
     runs: u32,
     signal: Signal,
 ) -> (String, Race, TempDir) {
@@ -29,7 +29,7 @@ fn interrupted(
     let command = hanging_after(runs);
     let always =
         ["race", "--no-trace", "-w", "0", "--cache", "asis", "--json", "race.json", "--save=cut"];
-    let commands = vec![command.as_str(); contenders];
+    let commands = vec![command.as_str(); commands];
     let words = [&always[..], options, &commands].concat();
     let mut race = history.command(&words);
     let race = race.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -54,7 +54,7 @@ fn what_was_made_is_printed_compared_and_kept() {
         assert!(text.contains(&format!("interrupted by {name}")), "{text}");
         assert!(text.contains("6 of 20 runs of each"), "{text}");
         assert_eq!(record.interrupted, Some(signal as u32));
-        assert!(record.contenders.iter().all(|one| one.runs.len() == 6 && one.wall.runs == 6));
+        assert!(record.commands.iter().all(|one| one.runs.len() == 6 && one.wall.runs == 6));
         let wall = &record.comparisons[0];
         assert_eq!((wall.runs, wall.ci95 == [0.0, 0.0]), (6, false), "{wall:?}");
         assert!(folder.path().join("cleaned").exists());
@@ -64,7 +64,7 @@ fn what_was_made_is_printed_compared_and_kept() {
 #[test]
 fn runs_of_a_block_that_was_cut_short_are_kept_and_count_as_far_as_they_are_pairs() {
     let (text, record, _folder) = interrupted(&[], 2, 7, Signal::SIGINT);
-    let made: Vec<usize> = record.contenders.iter().map(|one| one.runs.len()).collect();
+    let made: Vec<usize> = record.commands.iter().map(|one| one.runs.len()).collect();
     assert_eq!((made.iter().sum::<usize>(), record.order.len()), (7, 7), "{text}");
     assert_eq!(record.comparisons[0].runs, 3);
     assert_eq!(record.comparisons[0].verdict, RaceVerdict::Undecided);
@@ -74,8 +74,8 @@ fn runs_of_a_block_that_was_cut_short_are_kept_and_count_as_far_as_they_are_pair
 #[test]
 fn one_command_alone_keeps_its_runs_too_and_says_why_it_is_not_traced() {
     let (text, record, _folder) = interrupted(&["-r", "9"], 1, 5, Signal::SIGINT);
-    assert_eq!((record.contenders[0].runs.len(), record.interrupted), (5, Some(2)), "{text}");
-    assert!(record.contenders[0].trace.is_none());
+    assert_eq!((record.commands[0].runs.len(), record.interrupted), (5, Some(2)), "{text}");
+    assert!(record.commands[0].trace.is_none());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_interrupt_at_any_moment_after_the_first_run_keeps_what_was_made() {
         let record = iotomy_record::store::load_race(history.path("race.json"));
         let record = record.unwrap_or_else(|error| panic!("{moment}: {error}: {output:?}"));
         assert_eq!(record.interrupted, Some(2));
-        assert!((1..=2).contains(&record.contenders[0].runs.len()), "{record:?}");
+        assert!((1..=2).contains(&record.commands[0].runs.len()), "{record:?}");
     }
     assert!(interrupted > 0, "every race was over before the signal came");
 }

@@ -13,7 +13,7 @@ use support::{doubled_until, send, send_if_there, state, until, until_ended};
 
 /// The process ids a script has written to a file, one a line, once there are `count`.
 fn pids(folder: &Path, count: usize) -> Vec<u32> {
-    until("the contender says who it is", || {
+    until("the command says who it is", || {
         let text = fs::read_to_string(folder.join("pids")).ok()?;
         let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
         (pids.len() >= count && text.ends_with('\n')).then_some(pids)

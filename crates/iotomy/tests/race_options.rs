@@ -20,7 +20,7 @@ fn lines(raced: &FinishedRace, name: &str) -> usize {
 fn warm_ups_come_before_the_timed_runs_and_are_not_counted() {
     for (options, runs) in [(&["-w", "3"][..], 5), (&[], 3), (&["--cache", "asis"], 2)] {
         let raced = quick(&[options, &["-r", "2", "sh -c 'echo x >> log'"]].concat());
-        assert_eq!(raced.record().contenders[0].runs.len(), 2);
+        assert_eq!(raced.record().commands[0].runs.len(), 2);
         assert_eq!(lines(&raced, "log"), runs, "{options:?}");
     }
 }
@@ -58,8 +58,8 @@ fn what_cannot_be_meant_is_refused_with_what_can() {
         (&["--min-effect", "5", "true"][..], "5 means 500 %; for 5 % write 5%"),
         (&["--min-effect", "1.5", "true"], "1.5 means 150 %; for 1.5 % write 1.5%"),
         (&["--min-effect", "-1%", "true"], "expected 0% or more, and less than 100%"),
-        (&["--deny", "B:splice", "true"], "unknown contender B; there is only A"),
-        (&["--deny", "C:splice", "true", "true"], "unknown contender C; they are A to B"),
+        (&["--deny", "B:splice", "true"], "unknown command B; there is only A"),
+        (&["--deny", "C:splice", "true", "true"], "unknown command C; they are A to B"),
         (&["-L", "n=1,2", "echo {m}"], "no command has the placeholder {n}"),
         (&["-L", "n", "echo {n}"], "invalid sweep: expected the form name=value,value"),
         (&["--user-stacks", "true", "true"], "cannot be used with '--user-stacks'"),
@@ -99,8 +99,8 @@ fn a_failure_stops_the_race_with_what_was_said_unless_it_is_ignored() {
 
     let raced = quick(&["true", "sh -c 'kill -9 $$'", "-i", "-r", "4"]);
     let race = raced.record();
-    assert_eq!((race.contenders[0].failures, race.contenders[1].failures), (0, 4));
-    assert!(race.contenders[1].runs.iter().all(|run| run.exit == Exit::Signal(9)));
+    assert_eq!((race.commands[0].failures, race.commands[1].failures), (0, 4));
+    assert!(race.commands[1].runs.iter().all(|run| run.exit == Exit::Signal(9)));
     assert!(race.findings.iter().any(|finding| finding.id == "failures"));
     assert!(raced.stdout().contains("4 failed runs"), "{}", raced.stdout());
 }
@@ -109,7 +109,7 @@ fn a_failure_stops_the_race_with_what_was_said_unless_it_is_ignored() {
 fn output_goes_where_it_is_sent() {
     for (place, bytes) in [("pipe", Some(6)), ("file", Some(6)), ("null", None)] {
         let race = quick(&["--output", place, "-r", "2", "echo hello"]).record();
-        assert!(race.contenders[0].runs.iter().all(|run| run.output_bytes == bytes), "{place}");
+        assert!(race.commands[0].runs.iter().all(|run| run.output_bytes == bytes), "{place}");
         assert_eq!(race.plan.output, place);
     }
     let to_file = quick(&["--output", "./out", "-r", "3", "echo hello"]);
@@ -120,12 +120,12 @@ fn output_goes_where_it_is_sent() {
     // More than a pipe holds, on both streams.
     let loud =
         quick(&["-r", "2", "sh -c 'head -c 500000 /dev/zero; head -c 500000 /dev/zero >&2'"]);
-    assert_eq!(loud.record().contenders[0].runs[0].output_bytes, Some(500_000));
+    assert_eq!(loud.record().commands[0].runs[0].output_bytes, Some(500_000));
 }
 
 #[test]
-fn contenders_read_nothing() {
-    assert_eq!(quick(&["-r", "2", "cat"]).record().contenders[0].runs[0].output_bytes, Some(0));
+fn commands_read_nothing() {
+    assert_eq!(quick(&["-r", "2", "cat"]).record().commands[0].runs[0].output_bytes, Some(0));
 }
 
 #[test]
@@ -142,16 +142,16 @@ fn different_amounts_of_output_are_pointed_out() {
 }
 
 #[test]
-fn placeholders_make_a_contender_a_value() {
+fn placeholders_make_a_command_a_value() {
     let race = quick(&["-r", "2", "-L", "n=1,22,333", "echo {n} {} {x}"]).record();
-    let commands: Vec<&str> = race.contenders.iter().map(|one| one.command.as_str()).collect();
+    let commands: Vec<&str> = race.commands.iter().map(|one| one.command.as_str()).collect();
     assert_eq!(commands, ["echo 1 {} {x}", "echo 22 {} {x}", "echo 333 {} {x}"]);
-    let bytes: Vec<_> = race.contenders.iter().map(|one| one.runs[0].output_bytes).collect();
+    let bytes: Vec<_> = race.commands.iter().map(|one| one.runs[0].output_bytes).collect();
     assert_eq!(bytes, [Some(9), Some(10), Some(11)]);
-    assert_eq!(race.contenders[1].parameters["n"], "22");
+    assert_eq!(race.commands[1].parameters["n"], "22");
     let race =
         quick(&["-r", "2", "-L", "n=1,2", "-L", "m=a,b", "echo {n}{m}", "true {n}"]).record();
-    assert_eq!(race.contenders.len(), 8);
+    assert_eq!(race.commands.len(), 8);
     let pairs: Vec<_> = race
         .comparisons
         .iter()
@@ -161,7 +161,7 @@ fn placeholders_make_a_contender_a_value() {
     assert_eq!(pairs, ["AB", "CD", "EF", "GH"]);
     let many: Vec<String> = (0..30).map(|n| n.to_string()).collect();
     let raced = quick(&["-L", &format!("n={}", many.join(",")), "true {n}"]);
-    assert!(raced.stderr().contains("30 contenders exceed 26"), "{}", raced.stderr());
+    assert!(raced.stderr().contains("30 commands exceed 26"), "{}", raced.stderr());
 }
 
 #[test]
@@ -227,17 +227,17 @@ fn the_least_effect_decides_what_is_no_difference() {
 #[test]
 fn the_machine_is_watched_and_blocks_can_be_redone() {
     let race = quick(&["-r", "4", "--redo", "3", "sleep 0.05", "sleep 0.05"]).record();
-    let redone = race.blocks.iter().filter(|block| block.redone).count();
-    assert!(redone <= 3 && race.blocks.len() == 2 + redone);
-    assert!(race.blocks.iter().all(|block| !block.redone || !block.disturbed.is_empty()));
-    assert!(race.blocks.iter().all(|block| block.state.wall_ns > 150_000_000));
-    assert!(race.blocks.iter().all(|block| block.state.dirty_bytes.is_some()));
+    let redone = race.rounds.iter().filter(|round| round.redone).count();
+    assert!(redone <= 3 && race.rounds.len() == 2 + redone);
+    assert!(race.rounds.iter().all(|round| !round.redone || !round.disturbed.is_empty()));
+    assert!(race.rounds.iter().all(|round| round.state.wall_ns > 150_000_000));
+    assert!(race.rounds.iter().all(|round| round.state.dirty_bytes.is_some()));
     assert_eq!(race.comparisons[0].runs, 4);
 }
 
 #[test]
 fn a_race_ends_in_time_with_what_it_has() {
-    let runs = |race: &Race| race.contenders[0].runs.len();
+    let runs = |race: &Race| race.commands[0].runs.len();
     let of_seconds = |seconds: u32| {
         let time = seconds.to_string();
         let race = quick(&["--max-time", &time, "-w", "0", "sleep 0.1", "sleep 0.1"]).record();

@@ -68,7 +68,7 @@ fn of_six_races_of_a_command_with_itself_one_is_right() {
 fn as_many_runs_are_made_as_asked_for_in_mirrored_order() {
     for runs in [1, 2, 5, 12, 14] {
         let race = quick(&["-r", &runs.to_string(), "true", "true", "true"]).record();
-        assert!(race.contenders.iter().all(|one| one.runs.len() == runs));
+        assert!(race.commands.iter().all(|one| one.runs.len() == runs));
         for whole in race.order.chunks_exact(6) {
             assert!(whole.iter().eq(whole.iter().rev()), "{:?}", race.order);
         }
@@ -121,7 +121,7 @@ fn a_saved_race_is_shown_as_the_run_printed_it() {
 fn identical_images_are_one_entry_in_the_traces_of_a_race() {
     let command = "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; echo";
     let race = raced(&["-r", "1", "-w", "0", command]).record();
-    let trace = race.contenders[0].trace.as_ref().unwrap();
+    let trace = race.commands[0].trace.as_ref().unwrap();
     let of_true: Vec<_> = trace.processes.iter().filter(|one| one.exec == "true").collect();
     assert_eq!((of_true.len(), of_true[0].instances), (1, 20));
     let is_row = |one: &&Call| one.exec == "true" && one.syscall == "brk";
@@ -134,7 +134,7 @@ fn one_command_is_timed_and_accounted_for_alone() {
     let raced = raced(&["-r", "6", "sleep 0.01"]);
     let race = raced.record();
     assert!(race.comparisons.is_empty());
-    assert_eq!(race.contenders[0].runs.len(), 6);
+    assert_eq!(race.commands[0].runs.len(), 6);
     assert!(raced.stdout().contains("A takes "), "{}", raced.stdout());
     assert!(race.attributions.iter().all(|found| found.base == found.other));
 }
@@ -143,11 +143,11 @@ fn one_command_is_timed_and_accounted_for_alone() {
 fn shell_syntax_runs_under_a_shell_and_that_is_said() {
     let raced = quick(&["-r", "2", "echo a | cat", "echo a"]);
     let race = raced.record();
-    assert!(race.contenders[0].shell && !race.contenders[1].shell);
+    assert!(race.commands[0].shell && !race.commands[1].shell);
     assert!(race.harness.shell_startup_ns.unwrap() > 0);
     assert!(raced.stdout().contains("under sh, whose start-up is "), "{}", raced.stdout());
-    assert_eq!(race.contenders[0].runs[0].output_bytes, Some(2));
-    assert_eq!(race.contenders[1].runs[0].output_bytes, Some(2));
+    assert_eq!(race.commands[0].runs[0].output_bytes, Some(2));
+    assert_eq!(race.commands[1].runs[0].output_bytes, Some(2));
     assert!(quick(&["-r", "2", "echo 'a|b'"]).record().harness.shell_startup_ns.is_none());
 }
 
@@ -163,7 +163,7 @@ fn results_are_exported_run_by_run_and_as_a_table() {
     assert!(csv.contains(",\"echo a,b\","), "{csv}");
     let first = csv.lines().nth(1).unwrap();
     let label = &race.order[0];
-    let wall = race.contender(label).unwrap().runs[0].wall_ns;
+    let wall = race.command(label).unwrap().runs[0].wall_ns;
     assert!(
         first.starts_with(&format!("1,{label},")) && first.contains(&format!(",{wall},")),
         "{first}"
@@ -180,7 +180,7 @@ fn the_record_goes_to_standard_output_alone() {
     let output =
         iotomy(&["race", "--no-trace", "-r", "2", "--json", "-", "true"]).output().unwrap();
     let race = iotomy_record::store::parse_race(&output.stdout).unwrap();
-    assert_eq!(race.contenders.len(), 1);
+    assert_eq!(race.commands.len(), 1);
     assert!(String::from_utf8(output.stderr).unwrap().contains("A takes"));
     let output = iotomy(&["race", "--no-trace", "-r", "2", "-q", "true"]).output().unwrap();
     assert!(output.stdout.is_empty() && output.stderr.is_empty());

@@ -68,15 +68,15 @@ fn a_page_of_a_race_has_every_run_and_its_record() {
     let Some(mut page) = Page::from_records(&[&example()]) else { return };
     let Record::Race(record) = load(example()).unwrap() else { panic!("a race") };
     assert_eq!(page.points("r1-runs-in-order"), record.order.len() as u64);
-    let blocks = record.blocks.iter().filter(|block| !block.redone).count() as u64;
-    assert_eq!(page.points("r1-pairs-a-b"), blocks);
+    let rounds = record.rounds.iter().filter(|round| !round.redone).count() as u64;
+    assert_eq!(page.points("r1-pairs-a-b"), rounds);
     assert!(page.points("r1-waterfall-a-b") > 3);
-    assert_eq!(page.column("r1-contenders", 0), ["A", "B"]);
-    // The legend takes a contender's runs away, and gives them back.
+    assert_eq!(page.column("r1-commands", 0), ["A", "B"]);
+    // The legend takes a command's runs away, and gives them back.
     let toggle = "document.querySelector('#r1-runs-in-order .legend button').click();\
                   return Array.from(document.querySelectorAll('#r1-runs-in-order .chart .point'))\
                   .filter(p => p.getBoundingClientRect().width > 0).length";
-    let of_b = record.contenders[1].runs.len() as u64;
+    let of_b = record.commands[1].runs.len() as u64;
     assert_eq!(page.browser.count(toggle), of_b);
     assert_eq!(page.browser.count(toggle), record.order.len() as u64);
     // What is downloaded is the record, to the byte.

@@ -91,11 +91,11 @@ fn what_is_ignored_as_by_nohup_ends_nothing() {
 fn a_race_ends_by_an_interrupt_and_its_commands_ignore_what_it_was_told_to() {
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");
-    let contender = format!(
+    let command = format!(
         "grep SigIgn /proc/self/status > {0}; echo $$ >> {0}; sleep 1000; true",
         told.to_str().unwrap()
     );
-    let (script, pid) = Script::start(&["race", "--no-trace", &contender], "");
+    let (script, pid) = Script::start(&["race", "--no-trace", &command], "");
     let lines = until("the command has begun", || {
         let text = fs::read_to_string(&told).ok()?;
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();

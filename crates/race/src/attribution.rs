@@ -1,4 +1,4 @@
-//! Why one contender takes longer: the difference of the untraced medians as a sum of terms from one
+//! Why one command takes longer: the difference of the untraced medians as a sum of terms from one
 //! traced run of each, and the residual the terms leave. Pure: records in, records out.
 //!
 //! The observer's overhead is a range. Its middle, per call, is subtracted from the traced times
@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Attribution, Contender, Harness, Metric, Race, Term, TermKind, Trace};
+use iotomy_record::{Attribution, Harness, Metric, Race, RaceCommand, Term, TermKind, Trace};
 
 /// The share of the observer's price that falls between a call's two time stamps, and so into the
 /// call: half of what is done at entry comes after its stamp, half of what is done at return before.
@@ -24,18 +24,18 @@ pub fn attributions(race: &Race) -> Vec<Attribution> {
             pairs.push(pair);
         }
     }
-    if let ([one], []) = (&race.contenders[..], &pairs[..]) {
+    if let ([one], []) = (&race.commands[..], &pairs[..]) {
         pairs.push((&one.label, &one.label));
     }
     let harness = &race.harness;
     let mut found = Vec::new();
     for (base, other) in pairs {
-        let (Some(a), Some(b)) = (race.contender(base), race.contender(other)) else { continue };
+        let (Some(a), Some(b)) = (race.command(base), race.command(other)) else { continue };
         for metric in [Metric::Wall, Metric::Cpu] {
-            let b = Side::for_contender(b, metric, harness);
+            let b = Side::for_command(b, metric, harness);
             let a = match base == other {
                 true => Some(Side::default()),
-                false => Side::for_contender(a, metric, harness),
+                false => Side::for_command(a, metric, harness),
             };
             if let (Some(a), Some(b)) = (a, b) {
                 found.push(attribution(base, other, metric, &a, &b));
@@ -96,13 +96,13 @@ struct Side {
 }
 
 impl Side {
-    /// Nothing for a contender without a traced run.
-    fn for_contender(contender: &Contender, metric: Metric, harness: &Harness) -> Option<Self> {
-        let trace = contender.trace.as_ref()?;
+    /// Nothing for a command without a traced run.
+    fn for_command(command: &RaceCommand, metric: Metric, harness: &Harness) -> Option<Self> {
+        let trace = command.trace.as_ref()?;
         let mut side = Self {
             untraced_ns: match metric {
-                Metric::Wall => contender.wall.median_ns,
-                Metric::Cpu => contender.cpu.median_ns,
+                Metric::Wall => command.wall.median_ns,
+                Metric::Cpu => command.cpu.median_ns,
             },
             ..Self::default()
         };
@@ -123,8 +123,7 @@ impl Side {
         }
         if metric == Metric::Wall {
             side.add_waits(trace);
-            let startups: Vec<f64> =
-                contender.runs.iter().map(|run| run.startup_ns as f64).collect();
+            let startups: Vec<f64> = command.runs.iter().map(|run| run.startup_ns as f64).collect();
             side.add_overlap(trace);
             let startup = iotomy_stats::median(&startups).unwrap_or(0.0);
             side.share(TermKind::Startup, "start-up").ns = startup;

@@ -1,4 +1,4 @@
-//! How much of a contender's files is in memory before it runs.
+//! How much of a command's files is in memory before it runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -47,7 +47,7 @@ pub(super) fn files(text: &str, program: &std::path::Path) -> Vec<PathBuf> {
 }
 
 /// Drops the files' pages from the page cache, those first that wait to be written. A file that
-/// cannot be opened is left alone: a contender may have removed it.
+/// cannot be opened is left alone: a command may have removed it.
 pub(super) fn drop_files(files: &[PathBuf]) {
     for file in files.iter().filter_map(|path| File::open(path).ok()) {
         let _ = rustix::fs::fdatasync(&file);

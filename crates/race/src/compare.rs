@@ -1,6 +1,6 @@
-//! The statistics of the runs: the spread of each contender and the comparison of pairs. Pure.
+//! The statistics of the runs: the spread of each command and the comparison of pairs. Pure.
 
-use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
+use iotomy_record::{Comparison, Metric, RaceVerdict, Round, Run, Spread};
 use iotomy_stats::sequential::{Measured, Requirements, Verdict, interim_test, single_test};
 use iotomy_stats::{Interval, Summary, mean_interval, median_interval};
 
@@ -14,14 +14,14 @@ pub(super) fn value(run: &Run, metric: Metric) -> f64 {
     ns.max(1) as f64
 }
 
-/// The runs of blocks that count.
-pub(super) fn counting<'a>(runs: &'a [Run], blocks: &'a [Block]) -> impl Iterator<Item = &'a Run> {
+/// The runs of rounds that count.
+pub(super) fn counting<'a>(runs: &'a [Run], rounds: &'a [Round]) -> impl Iterator<Item = &'a Run> {
     runs.iter().filter(|run| {
-        usize::try_from(run.block).ok().and_then(|at| blocks.get(at)).is_some_and(|b| !b.redone)
+        usize::try_from(run.round).ok().and_then(|at| rounds.get(at)).is_some_and(|b| !b.redone)
     })
 }
 
-/// How two contenders are to be compared.
+/// How two commands are to be compared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) min_effect: f64,
@@ -32,10 +32,10 @@ pub(super) struct Rules {
     pub(super) seed: u64,
 }
 
-/// Compares two contenders by the blocks both have runs in.
+/// Compares two commands by the rounds both have runs in.
 pub(super) fn compare(
     [base, other]: [(&str, &[Run]); 2],
-    blocks: &[Block],
+    rounds: &[Round],
     metric: Metric,
     rules: Rules,
 ) -> Comparison {
@@ -43,13 +43,13 @@ pub(super) fn compare(
     let mut each = [Vec::new(), Vec::new()];
     let mut ratios = Vec::new();
     let mut pairs = 0;
-    for at in (0..blocks.len()).filter(|at| !blocks[*at].redone) {
+    for at in (0..rounds.len()).filter(|at| !rounds[*at].redone) {
         let of = |runs: &[Run]| -> Vec<f64> {
-            let mine = runs.iter().filter(|run| run.block == at as u64);
+            let mine = runs.iter().filter(|run| run.round == at as u64);
             mine.map(|run| value(run, metric)).collect()
         };
         let (mut a, mut b) = (of(base.1), of(other.1));
-        // Of a block that was cut short the runs that are pairs.
+        // Of a round that was cut short the runs that are pairs.
         let both = a.len().min(b.len());
         if both == 0 {
             continue;
@@ -78,7 +78,7 @@ pub(super) fn compare(
         Verdict::NoDifference => (RaceVerdict::NoDifference, None),
         Verdict::Undecided { more } => (RaceVerdict::Undecided, more),
     };
-    // With too few blocks for an interval, the middle of those there are.
+    // With too few rounds for an interval, the middle of those there are.
     let ratio = found.ratio.map_or_else(
         || iotomy_stats::median(&logs).map_or(1.0, f64::exp),
         |interval| interval.point,
@@ -118,18 +118,18 @@ pub(super) fn spread(samples: &[f64]) -> Spread {
 mod tests {
     use super::*;
 
-    fn run(block: u64, wall_ns: u64) -> Run {
-        Run { wall_ns, user_ns: wall_ns / 2, block, ..Run::default() }
+    fn run(round: u64, wall_ns: u64) -> Run {
+        Run { wall_ns, user_ns: wall_ns / 2, round, ..Run::default() }
     }
 
     const RULES: Rules = Rules { min_effect: 0.01, among: 1, fixed: true, seed: 1 };
 
     #[test]
     fn half_the_time_is_faster_by_two() {
-        let blocks = vec![Block::default(); 8];
+        let rounds = vec![Round::default(); 8];
         let a: Vec<Run> = (0..16).map(|n| run(n / 2, 1_000_000 + 1_000 * n)).collect();
         let b: Vec<Run> = (0..16).map(|n| run(n / 2, 500_000 + 700 * n)).collect();
-        let found = compare([("A", &a), ("B", &b)], &blocks, Metric::Wall, RULES);
+        let found = compare([("A", &a), ("B", &b)], &rounds, Metric::Wall, RULES);
         assert_eq!((found.verdict, found.runs), (RaceVerdict::Faster, 16));
         assert!((found.ratio - 0.5).abs() < 0.01, "{found:?}");
         assert!(found.ci95[0] < found.ratio && found.ratio < found.ci95[1]);
@@ -139,30 +139,30 @@ mod tests {
 
     #[test]
     fn no_interval_of_a_ratio_begins_at_0() {
-        let blocks = vec![Block::default(); 5];
+        let rounds = vec![Round::default(); 5];
         let a: Vec<Run> = (0..5).map(|n| run(n, 1_000)).collect();
         let b: Vec<Run> = (0..5).map(|n| run(n, if n == 0 { 900_000 } else { 1_000 })).collect();
-        let found = compare([("A", &a), ("B", &b)], &blocks, Metric::Wall, RULES);
+        let found = compare([("A", &a), ("B", &b)], &rounds, Metric::Wall, RULES);
         assert_eq!((found.mean_ratio, found.mean_ci95), (None, None));
         assert!(found.ci95 == [0.0, 0.0] || found.ci95[0] > 0.0, "{found:?}");
     }
 
     #[test]
     fn what_was_redone_or_is_not_whole_does_not_count() {
-        let mut blocks = vec![Block::default(); 9];
-        blocks[3].redone = true;
+        let mut rounds = vec![Round::default(); 9];
+        rounds[3].redone = true;
         let a: Vec<Run> = (0..17).map(|n| run(n / 2, 1_000)).collect();
         let b: Vec<Run> = (0..16).map(|n| run(n / 2, if n / 2 == 3 { 1 } else { 1_000 })).collect();
-        let found = compare([("A", &a), ("B", &b)], &blocks, Metric::Wall, RULES);
+        let found = compare([("A", &a), ("B", &b)], &rounds, Metric::Wall, RULES);
         assert_eq!((found.runs, found.ratio), (14, 1.0));
         assert_eq!(found.verdict, RaceVerdict::NoDifference);
-        assert_eq!(counting(&b, &blocks).count(), 14);
+        assert_eq!(counting(&b, &rounds).count(), 14);
     }
 
     #[test]
     fn too_few_runs_have_a_middle_and_no_interval() {
         let (a, b) = (vec![run(0, 100)], vec![run(0, 300)]);
-        let found = compare([("A", &a), ("B", &b)], &[Block::default()], Metric::Wall, RULES);
+        let found = compare([("A", &a), ("B", &b)], &[Round::default()], Metric::Wall, RULES);
         assert_eq!((found.verdict, found.ci95), (RaceVerdict::Undecided, [0.0, 0.0]));
         assert!((found.ratio - 3.0).abs() < 1e-9);
         assert_eq!(spread(&[1.0; 5]).ci95, None);

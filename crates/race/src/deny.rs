@@ -1,4 +1,4 @@
-//! `--deny [LABEL:]CALL[=ERRNO]`: which contender is to do without which call.
+//! `--deny [LABEL:]CALL[=ERRNO]`: which command is to do without which call.
 
 use iotomy_sys::syscalls::{self, Abi};
 use iotomy_sys::{errno, seccomp};
@@ -38,7 +38,7 @@ impl std::str::FromStr for Denial {
 }
 
 impl Denial {
-    /// Whether contender `label` is meant.
+    /// Whether command `label` is meant.
     pub fn is_for(&self, label: &str) -> bool {
         self.label.as_ref().is_none_or(|meant| meant == label)
     }

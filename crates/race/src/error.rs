@@ -21,7 +21,7 @@ pub enum RaceError {
         /// The mistake.
         reason: String,
     },
-    /// A contender that could not be started.
+    /// A command that could not be started.
     #[error("cannot start {label} ({command}): {source}")]
     Launch {
         /// Its label.
@@ -31,7 +31,7 @@ pub enum RaceError {
         /// The kernel's error.
         source: LaunchError,
     },
-    /// A contender, or a command run beside them, that failed.
+    /// A command, or a command run beside them, that failed.
     #[error("{who} ({command}) {}{hint}", ended(*exit))]
     Failed {
         /// Its label, or the option it was given by.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use iotomy_record::{
-    Block, Comparison, Contender, Harness, Machine, Metric, Race, RaceVerdict, Run, Spread,
+    Comparison, Harness, Machine, Metric, Race, RaceCommand, RaceVerdict, Round, Run, Spread,
 };
-use iotomy_stats::order::{Random, block};
+use iotomy_stats::order::{Random, round};
 use iotomy_stats::sequential::next_look;
 
 use super::caches::{self, Cache};
@@ -17,9 +17,9 @@ use super::sweep::{self, Filled};
 use super::traced::Traced;
 use super::{Options, RaceError, RaceHost, alone, attribution, plan, price, state};
 
-/// Without a number of runs, a race ends when it is decided; or after as many blocks, one of the
+/// Without a number of runs, a race ends when it is decided; or after as many rounds, one of the
 /// numbers at which it looks; or after this time, if it had a look by then.
-const MOST_BLOCKS: usize = 64;
+const MOST_ROUNDS: usize = 64;
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
 /// A race in progress.
@@ -30,13 +30,13 @@ pub(super) struct RaceInProgress<'a> {
     pub(super) runner: &'a mut Runner,
     deadline: Option<Instant>,
     pub(super) runnables: Vec<Runnable>,
-    /// The commands that run before each run, by contender; empty for none.
+    /// The commands that run before each run, by command; empty for none.
     prepare: Vec<Runnable>,
     files: Vec<Vec<std::path::PathBuf>>,
     pub(super) runs: Vec<Vec<Run>>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) rounds: Vec<Round>,
     order: Vec<usize>,
-    /// Processes left behind, by contender.
+    /// Processes left behind, by command.
     strays: Vec<usize>,
     cpus: u32,
     /// The signal that ended it, once there were runs to keep.
@@ -87,7 +87,7 @@ impl<'a> RaceInProgress<'a> {
                     _ => "there is only A".to_owned(),
                 };
                 return Err(RaceError::Options(format!(
-                    "--deny {meant}:…: unknown contender {meant}; {there_are}"
+                    "--deny {meant}:…: unknown command {meant}; {there_are}"
                 )));
             }
         }
@@ -97,13 +97,13 @@ impl<'a> RaceInProgress<'a> {
         }
         let mut runnables = Vec::new();
         for (one, label) in filled.iter().zip(&labels) {
-            // A filter costs every call a little: where one contender has one, all have.
+            // A filter costs every call a little: where one command has one, all have.
             let mine = options.denials.iter().filter(|denial| denial.is_for(label));
             let filter = match options.denials.is_empty() {
                 true => None,
                 false => Some(Arc::new(deny::filter(mine).map_err(RaceError::Options)?)),
             };
-            runnables.push(runner.contender(label, &one.text, filter)?);
+            runnables.push(runner.command(label, &one.text, filter)?);
         }
         let mut prepare = Vec::new();
         for (text, one) in
@@ -128,7 +128,7 @@ impl<'a> RaceInProgress<'a> {
             runnables,
             prepare,
             runs: vec![Vec::new(); count],
-            blocks: Vec::new(),
+            rounds: Vec::new(),
             order: Vec::new(),
             strays: vec![0; count],
             cpus,
@@ -170,7 +170,7 @@ impl<'a> RaceInProgress<'a> {
     }
 
     /// After a signal has asked for the end, the runs made so far are kept, provided that each
-    /// contender has run.
+    /// command has run.
     fn unless_interrupted(&mut self, done: Result<(), RaceError>) -> Result<(), RaceError> {
         match done {
             Err(RaceError::Interrupted(signal))
@@ -220,50 +220,50 @@ impl<'a> RaceInProgress<'a> {
         }
     }
 
-    /// Runs blocks until there are enough.
+    /// Runs rounds until there are enough.
     fn timed_runs(&mut self, began: Instant, around: &mut dyn RaceHost) -> Result<(), RaceError> {
         let mut random = Random::new(self.options.seed);
         let mut redone = 0;
         let first = Instant::now();
         loop {
-            let good = self.blocks.iter().filter(|block| !block.redone).count();
+            let good = self.rounds.iter().filter(|round| !round.redone).count();
             let enough = match self.options.runs {
                 Some(runs) => 2 * good as u64 >= runs,
                 None => self.is_enough(good, began, first),
             };
-            // Where the next block would be cut off, what there is counts.
-            let spent = first.elapsed() / u32::try_from(self.blocks.len().max(1)).unwrap_or(1);
+            // Where the next round would be cut off, what there is counts.
+            let spent = first.elapsed() / u32::try_from(self.rounds.len().max(1)).unwrap_or(1);
             let no_room =
                 good > 0 && self.deadline.is_some_and(|end| Instant::now() + spent * 5 / 4 >= end);
             if enough || no_room {
                 return Ok(());
             }
-            let mut order = block(self.runnables.len(), &mut random);
+            let mut order = round(self.runnables.len(), &mut random);
             if self.options.runs.is_some_and(|runs| runs - 2 * good as u64 == 1) {
                 order.truncate(self.runnables.len());
             }
             if !self.one_block(&order)? {
                 return Ok(());
             }
-            if self.blocks.last().is_some_and(|block| !block.disturbed.is_empty())
+            if self.rounds.last().is_some_and(|round| !round.disturbed.is_empty())
                 && redone < self.options.redo
             {
                 redone += 1;
-                self.blocks.iter_mut().last().into_iter().for_each(|block| block.redone = true);
+                self.rounds.iter_mut().last().into_iter().for_each(|round| round.redone = true);
             }
             around.progress(&self.news());
         }
     }
 
-    /// One block; whether it was whole before the time was over.
+    /// One round; whether it was whole before the time was over.
     fn one_block(&mut self, order: &[usize]) -> Result<bool, RaceError> {
-        let number = self.blocks.len() as u64;
+        let number = self.rounds.len() as u64;
         let before = state::read();
         let mut made: Vec<(usize, Run)> = Vec::new();
         let mut interrupted = None;
         for at in order {
             match self.once(*at) {
-                Ok(run) => made.push((*at, Run { block: number, ..run })),
+                Ok(run) => made.push((*at, Run { round: number, ..run })),
                 Err(RaceError::TooLong { .. }) if number > 0 => return Ok(false),
                 // The runs it has made count, as far as they are pairs.
                 Err(RaceError::Interrupted(signal)) if !made.is_empty() => {
@@ -276,7 +276,7 @@ impl<'a> RaceInProgress<'a> {
         let own: u64 = made.iter().map(|(_, run)| run.cpu_ns()).sum();
         let state = state::between(&before, &state::read(), own);
         let disturbed = state::disturbances(&state, self.cpus);
-        self.blocks.push(Block { disturbed, redone: false, state });
+        self.rounds.push(Round { disturbed, redone: false, state });
         for (at, run) in made {
             self.runs[at].push(run);
             self.order.push(at);
@@ -284,18 +284,18 @@ impl<'a> RaceInProgress<'a> {
         interrupted.map_or(Ok(true), Err)
     }
 
-    fn is_enough(&self, blocks: usize, began: Instant, first: Instant) -> bool {
+    fn is_enough(&self, rounds: usize, began: Instant, first: Instant) -> bool {
         let late = self.options.max_time.is_none() && began.elapsed() >= USUAL_TIME;
         if self.pairs.is_empty() {
             let walls: Vec<f64> = self.runs[0].iter().map(|run| value(run, Metric::Wall)).collect();
-            return late && blocks > 0
+            return late && rounds > 0
                 || alone::is_enough(&walls, self.options.min_effect, first.elapsed());
         }
-        if blocks >= MOST_BLOCKS || (late && blocks >= next_look(0)) {
+        if rounds >= MOST_ROUNDS || (late && rounds >= next_look(0)) {
             return true;
         }
         // Looks are at certain numbers only: each has a share of the error there may be.
-        let is_look = blocks > 0 && next_look(blocks - 1) == blocks;
+        let is_look = rounds > 0 && next_look(rounds - 1) == rounds;
         is_look && self.compared().all(|found| found.verdict != RaceVerdict::Undecided)
     }
 
@@ -314,12 +314,12 @@ impl<'a> RaceInProgress<'a> {
         };
         let (a, b) = (label(base), label(other));
         let sides = [(a.as_str(), &self.runs[base][..]), (b.as_str(), &self.runs[other][..])];
-        compare(sides, &self.blocks, metric, rules)
+        compare(sides, &self.rounds, metric, rules)
     }
 
     /// How far it is, in a line.
     fn news(&self) -> String {
-        let pairs = 2 * self.blocks.iter().filter(|block| !block.redone).count();
+        let pairs = 2 * self.rounds.iter().filter(|round| !round.redone).count();
         let Some(pair) = self.pairs.first() else { return format!("{pairs} runs") };
         let found = self.comparison(*pair, Metric::Wall);
         let more = match (self.pairs.len(), found.more_runs) {
@@ -338,30 +338,27 @@ impl<'a> RaceInProgress<'a> {
     ) -> Race {
         let of = |runs: &[Run], metric| -> Spread {
             let values: Vec<f64> =
-                counting(runs, &self.blocks).map(|run| value(run, metric)).collect();
+                counting(runs, &self.rounds).map(|run| value(run, metric)).collect();
             spread(&values)
         };
-        let contenders =
-            self.filled.iter().zip(traced).enumerate().map(|(at, (filled, traced))| {
-                let denials =
-                    self.options.denials.iter().filter(|denial| denial.is_for(&label(at)));
-                Contender {
-                    label: label(at),
-                    command: filled.text.clone(),
-                    runs: self.runs[at].clone(),
-                    trace: traced.trace,
-                    shell: self.runnables[at].shell,
-                    denied: denials.map(Denial::shown).collect(),
-                    parameters: filled.values.clone(),
-                    failures: self.runs[at].iter().filter(|run| run.exit.status() != 0).count()
-                        as u64,
-                    left_behind: self.strays[at] as u64,
-                    untraced: traced.untraced,
-                    sampled: None,
-                    wall: of(&self.runs[at], Metric::Wall),
-                    cpu: of(&self.runs[at], Metric::Cpu),
-                }
-            });
+        let commands = self.filled.iter().zip(traced).enumerate().map(|(at, (filled, traced))| {
+            let denials = self.options.denials.iter().filter(|denial| denial.is_for(&label(at)));
+            RaceCommand {
+                label: label(at),
+                command: filled.text.clone(),
+                runs: self.runs[at].clone(),
+                trace: traced.trace,
+                shell: self.runnables[at].shell,
+                denied: denials.map(Denial::shown).collect(),
+                parameters: filled.values.clone(),
+                failures: self.runs[at].iter().filter(|run| run.exit.status() != 0).count() as u64,
+                left_behind: self.strays[at] as u64,
+                untraced: traced.untraced,
+                sampled: None,
+                wall: of(&self.runs[at], Metric::Wall),
+                cpu: of(&self.runs[at], Metric::Cpu),
+            }
+        });
         let metrics = [Metric::Wall, Metric::Cpu];
         let compared = self
             .pairs
@@ -371,13 +368,13 @@ impl<'a> RaceInProgress<'a> {
             schema: Race::SCHEMA.to_owned(),
             started,
             machine,
-            contenders: contenders.collect(),
+            commands: commands.collect(),
             order: self.order.iter().map(|at| label(*at)).collect(),
             comparisons: compared.collect(),
             attributions: Vec::new(),
             findings: Vec::new(),
             plan: plan::plan(self.options, self.warmups()),
-            blocks: self.blocks.clone(),
+            rounds: self.rounds.clone(),
             harness,
             against: None,
             interrupted: self.interrupted.map(i32::cast_unsigned),

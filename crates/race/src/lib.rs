@@ -1,7 +1,7 @@
 //! Commands run against each other.
 //!
-//! Runs are timed untraced, in random order mirrored within blocks, until the comparison is decided
-//! or enough is enough; afterwards each contender is traced, and the difference of the times is
+//! Runs are timed untraced, in random order mirrored within rounds, until the comparison is decided
+//! or enough is enough; afterwards each command is traced, and the difference of the times is
 //! accounted for. It owns processes and clocks; what it cannot do itself, watching a run, its caller
 //! hands in.
 
@@ -73,7 +73,7 @@ pub struct Options {
     pub cleanup: Option<String>,
     /// Whether runs may fail.
     pub ignore_failure: bool,
-    /// Disturbed blocks that may be made again.
+    /// Disturbed rounds that may be made again.
     pub redo: u64,
     /// Whether to trace.
     pub trace: bool,
@@ -105,8 +105,8 @@ pub trait RaceHost {
     fn progress(&mut self, text: &str);
 }
 
-/// Most contenders: labels are letters, and a block runs each twice.
-pub const MOST_CONTENDERS: usize = 26;
+/// Most commands: labels are letters, and a round runs each twice.
+pub const MOST_COMMANDS: usize = 26;
 
 /// A race that was run to its end.
 #[derive(Debug)]
@@ -117,19 +117,19 @@ pub struct FinishedRace {
     pub cleaned: Result<(), RaceError>,
 }
 
-/// The contenders' commands: those given, each with every combination of its placeholders' values.
+/// The commands' commands: those given, each with every combination of its placeholders' values.
 ///
 /// # Errors
 /// When the sweep is invalid, or has too many combinations.
-pub fn contenders(options: &Options) -> Result<Vec<String>, RaceError> {
+pub fn commands(options: &Options) -> Result<Vec<String>, RaceError> {
     Ok(filled(options)?.into_iter().map(|filled| filled.text).collect())
 }
 
 fn filled(options: &Options) -> Result<Vec<Filled>, RaceError> {
     let filled = sweep::fill(&options.commands, &options.axes).map_err(RaceError::Options)?;
-    if filled.len() > MOST_CONTENDERS {
+    if filled.len() > MOST_COMMANDS {
         return Err(RaceError::Options(format!(
-            "{} contenders exceed {MOST_CONTENDERS}; give -L fewer values",
+            "{} commands exceed {MOST_COMMANDS}; give -L fewer values",
             filled.len()
         )));
     }

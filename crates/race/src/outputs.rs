@@ -1,8 +1,8 @@
-//! Where contenders' output goes.
+//! Where commands' output goes.
 //!
 //! A pipe is emptied by a thread of this process, which really reads the bytes, as a reader would:
-//! what is only passed on by reference costs its maker nothing and proves nothing. All contenders
-//! share the pipe and its reader, so none has a better one. While a contender is silent, the thread
+//! what is only passed on by reference costs its maker nothing and proves nothing. All commands
+//! share the pipe and its reader, so none has a better one. While a command is silent, the thread
 //! sleeps.
 
 use std::fs::{File, OpenOptions};
@@ -34,7 +34,7 @@ pub enum Output {
     Inherit,
 }
 
-/// The streams contenders get, and what came out of them.
+/// The streams commands get, and what came out of them.
 pub(super) struct Outputs {
     streams: Streams,
     /// The file to be emptied before each run.

@@ -72,8 +72,8 @@ impl Runner {
         Ok(Self { keeper, outputs, interrupts: Some(interrupts), bystanders, deadline: None })
     }
 
-    /// Makes a contender's command ready.
-    pub(super) fn contender(
+    /// Makes a command's command ready.
+    pub(super) fn command(
         &self,
         label: &str,
         text: &str,
@@ -327,7 +327,7 @@ fn run_of(ended: &EndedChild, output_bytes: Option<u64>) -> Run {
         major_faults: ended.usage.major_faults,
         involuntary_switches: ended.usage.involuntary_switches,
         output_bytes,
-        block: 0,
+        round: 0,
     }
 }
 

@@ -1,7 +1,7 @@
-//! The machine during a block of runs: what others did to it.
+//! The machine during a round of runs: what others did to it.
 //!
 //! Read between runs only. The kernel counts CPU time in `/proc/stat` by ticks, so the figures of a
-//! short block are coarse; a block is called disturbed only for more than a tick can explain.
+//! short round are coarse; a round is called disturbed only for more than a tick can explain.
 
 use iotomy_record::State;
 
@@ -17,7 +17,7 @@ pub(super) struct Reading {
 /// `USER_HZ`, in which `/proc/stat` counts on every architecture there is.
 const TICK_NS: u64 = 10_000_000;
 
-/// The share of its wall time that a block may lose to others before it counts as disturbed.
+/// The share of its wall time that a round may lose to others before it counts as disturbed.
 const TOLERATED: f64 = 0.10;
 
 pub(super) fn read() -> Reading {
@@ -46,12 +46,12 @@ pub(super) fn between(from: &Reading, to: &Reading, own_ns: u64) -> State {
     }
 }
 
-/// The disturbances of a block, in a few words each.
+/// The disturbances of a round, in a few words each.
 pub(super) fn disturbances(state: &State, cpus: u32) -> Vec<String> {
     let wall = state.wall_ns.max(1) as f64;
     let share = |ns: Option<u64>, ticks: u64| {
         let ns = ns.filter(|ns| *ns > ticks * TICK_NS).unwrap_or(0);
-        // Ticks of a short block come to more time than it had.
+        // Ticks of a short round come to more time than it had.
         (ns as f64 / wall).min(cpus.max(1).into())
     };
     let mut found = Vec::new();
@@ -132,7 +132,7 @@ mod tests {
         assert!(disturbances(&state(1_000, 100, 20), 2).is_empty());
         assert_eq!(disturbances(&state(1_000, 900, 0), 2), ["others had 90 % of a CPU"]);
         assert!(disturbances(&state(1_000, 900, 0), 64).is_empty());
-        // Two CPUs have no more time than twice the block's.
+        // Two CPUs have no more time than twice the round's.
         let short = disturbances(&state(20, 45, 60), 2);
         assert_eq!(short, ["others had 200 % of a CPU", "the hypervisor took 200 % of a CPU"]);
         assert_eq!(disturbances(&state(1_000, 0, 90), 2), ["the hypervisor took 9 % of a CPU"]);

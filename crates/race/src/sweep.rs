@@ -95,7 +95,7 @@ pub(super) fn text_at(text: &str, axes: &[Axis], one: &Filled) -> String {
     })
 }
 
-/// Which contenders are compared, base first: with several commands those of the same combination
+/// Which commands are compared, base first: with several commands those of the same combination
 /// of values with the first command's, else all with the first.
 pub(super) fn pairs(filled: &[Filled]) -> Vec<(usize, usize)> {
     let several = filled.iter().any(|one| one.from > 0);

@@ -1,8 +1,8 @@
-//! The result of tracing a contender.
+//! The result of tracing a command.
 
 use iotomy_record::Trace;
 
-/// The result of tracing a contender.
+/// The result of tracing a command.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traced {
     /// The run that stands for it.

@@ -8,7 +8,7 @@ use super::traced::Traced;
 use super::{RaceError, RaceHost, Untraced, attribution};
 
 impl RaceInProgress<'_> {
-    /// Traces every contender, the short ones several times: of these the run whose time is nearest
+    /// Traces every command, the short ones several times: of these the run whose time is nearest
     /// to the untraced median stands for it.
     pub(super) fn traced_runs(
         &mut self,
@@ -17,7 +17,7 @@ impl RaceInProgress<'_> {
     ) -> Result<(), RaceError> {
         for (at, kept) in traced.iter_mut().enumerate() {
             let walls: Vec<f64> =
-                counting(&self.runs[at], &self.blocks).map(|r| value(r, Metric::Wall)).collect();
+                counting(&self.runs[at], &self.rounds).map(|r| value(r, Metric::Wall)).collect();
             let median = iotomy_stats::median(&walls).unwrap_or(0.0);
             for again in 0..if median < 5e8 { 3 } else { 1 } {
                 around.progress(&format!("tracing {} ({})", label(at), again + 1));

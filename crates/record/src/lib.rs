@@ -77,7 +77,7 @@ pub use machine::Machine;
 pub use paths::PathUse;
 pub use printable::{ascii_sign, lines, message, one_line, printable};
 pub use race::{
-    Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, Run, Spread, State,
+    Attribution, Comparison, Harness, Metric, Plan, Race, RaceCommand, Round, Run, Spread, State,
     Term, TermKind,
 };
 pub use race_verdict::RaceVerdict;

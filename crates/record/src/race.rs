@@ -17,21 +17,23 @@ pub struct Race {
     /// Where it ran.
     pub machine: Machine,
     /// The commands, the first being the base of comparisons.
-    pub contenders: Vec<Contender>,
+    #[serde(rename = "contenders")]
+    pub commands: Vec<RaceCommand>,
     /// The label of each timed run, in the order they were made.
     pub order: Vec<String>,
-    /// One entry a (pair of contenders, metric).
+    /// One entry a (pair of commands, metric).
     pub comparisons: Vec<Comparison>,
-    /// One entry a (pair of contenders, metric); empty without traced runs.
+    /// One entry a (pair of commands, metric); empty without traced runs.
     pub attributions: Vec<Attribution>,
     /// The findings.
     pub findings: Vec<Finding>,
     /// The request.
     #[serde(default)]
     pub plan: Plan,
-    /// One entry per block of runs: the pairs that are compared.
+    /// One entry per round of runs: the pairs that are compared.
     #[serde(default)]
-    pub blocks: Vec<Block>,
+    #[serde(rename = "blocks")]
+    pub rounds: Vec<Round>,
     /// The overhead of the measurement itself on this machine.
     #[serde(default)]
     pub harness: Harness,
@@ -48,20 +50,20 @@ impl Race {
     /// The schema this type reads and writes.
     pub const SCHEMA: &'static str = "iotomy.race/1";
 
-    /// The contender called `label`.
-    pub fn contender(&self, label: &str) -> Option<&Contender> {
-        self.contenders.iter().find(|contender| contender.label == label)
+    /// The command called `label`.
+    pub fn command(&self, label: &str) -> Option<&RaceCommand> {
+        self.commands.iter().find(|command| command.label == label)
     }
 }
 
 /// A command of a race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-pub struct Contender {
+pub struct RaceCommand {
     /// `A`, `B`, …
     pub label: String,
     /// The command as it was given, its placeholders filled in.
     pub command: String,
-    /// Its timed, untraced runs, in the order they were made, including those of repeated blocks.
+    /// Its timed, untraced runs, in the order they were made, including those of repeated rounds.
     pub runs: Vec<Run>,
     /// A run of it that was traced, and not timed.
     pub trace: Option<Trace>,
@@ -86,10 +88,10 @@ pub struct Contender {
     /// The samples of that traced run; absent where it was not sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
-    /// Its wall time over the blocks that count.
+    /// Its wall time over the rounds that count.
     #[serde(default)]
     pub wall: Spread,
-    /// Its time on CPUs over the blocks that count.
+    /// Its time on CPUs over the rounds that count.
     #[serde(default)]
     pub cpu: Spread,
 }
@@ -122,9 +124,10 @@ pub struct Run {
     /// The bytes written to standard output; absent where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
-    /// Its block's place in [`Race::blocks`].
+    /// Its round's place in [`Race::rounds`].
     #[serde(default)]
-    pub block: u64,
+    #[serde(rename = "block")]
+    pub round: u64,
 }
 
 impl Run {
@@ -134,7 +137,7 @@ impl Run {
     }
 }
 
-/// Figures of the runs of one contender, in ns. The interval is the median's, with 95 %.
+/// Figures of the runs of one command, in ns. The interval is the median's, with 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Spread {
@@ -154,10 +157,10 @@ pub struct Spread {
     pub stddev_ns: f64,
 }
 
-/// Every contender once and, mirrored, once more; or only the first half of that.
+/// Every command once and, mirrored, once more; or only the first half of that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
-pub struct Block {
+pub struct Round {
     /// The disturbances, each in a few words; empty if none.
     pub disturbed: Vec<String>,
     /// Whether it was made again and so does not count.
@@ -166,11 +169,11 @@ pub struct Block {
     pub state: State,
 }
 
-/// The machine during a block. A value that could not be read is absent.
+/// The machine during a round. A value that could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct State {
-    /// How long the block took.
+    /// How long the round took.
     pub wall_ns: u64,
     /// Time other programs had on CPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,10 +184,10 @@ pub struct State {
     /// Time in which some task of the machine waited for memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_stall_ns: Option<u64>,
-    /// The mean frequency of the CPUs at the block's end.
+    /// The mean frequency of the CPUs at the round's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_khz: Option<u64>,
-    /// Memory that waited to be written to disks at the block's end.
+    /// Memory that waited to be written to disks at the round's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
 }
@@ -199,7 +202,7 @@ pub enum Metric {
     Cpu,
 }
 
-/// Two contenders compared.
+/// Two commands compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The label of the base.
@@ -335,7 +338,7 @@ pub struct Plan {
     pub cleanup: Option<String>,
     /// Whether runs might fail.
     pub ignore_failure: bool,
-    /// Disturbed blocks that might be made again.
+    /// Disturbed rounds that might be made again.
     pub redo: u64,
     /// The chance that any of the comparisons of a metric is wrong, which they share evenly; absent
     /// in records of races in which each had 5 % of its own.
@@ -347,7 +350,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Harness {
-    /// The start-up of `sh -c`; absent where no contender runs under it.
+    /// The start-up of `sh -c`; absent where no command runs under it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_startup_ns: Option<u64>,
     /// A system call that does next to nothing: the cost of entering and leaving the kernel.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The verdict of a comparison, for the contender that is not the baseline.
+/// The verdict of a comparison, for the command that is not the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RaceVerdict {

@@ -259,7 +259,7 @@ impl Race {
     /// Puts identical images of each traced run together; not where samples stand beside the trace, since these
     /// name every process.
     pub fn roll_up(&mut self) {
-        for one in self.contenders.iter_mut().filter(|one| one.sampled.is_none()) {
+        for one in self.commands.iter_mut().filter(|one| one.sampled.is_none()) {
             one.trace.iter_mut().for_each(Trace::roll_up);
         }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Outcome {
     pub(crate) label: String,
     /// The file it belongs to, as the record names it.
     pub(crate) path: Option<String>,
-    pub(crate) contender: Option<String>,
+    pub(crate) command: Option<String>,
     pub(crate) rate: f64,
 }
 
@@ -59,7 +59,7 @@ fn is_called_impossible(result: &Outcome, finding: &Finding) -> bool {
     };
     finding.verdict == Verdict::Impossible
         && is("file", result.path.as_deref())
-        && is("contender", result.contender.as_deref())
+        && is("contender", result.command.as_deref())
 }
 
 const LABELS: f64 = 300.0;
@@ -165,7 +165,7 @@ mod tests {
                 .into(),
             advice: None,
         };
-        let result = Outcome { label: "f".into(), path: None, contender: None, rate: 70e9 };
+        let result = Outcome { label: "f".into(), path: None, command: None, rate: 70e9 };
         let chart = chart(&[result], &[finding], None).unwrap();
         assert!(chart.says.starts_with("memory was measured at 32 GB/s; "), "{}", chart.says);
     }

@@ -1,8 +1,8 @@
-//! A [`Race`] as text: the faster command with its confidence, the contenders, and the attribution
+//! A [`Race`] as text: the faster command with its confidence, the commands, and the attribution
 //! of the difference.
 
 mod charts;
-mod contenders;
+mod commands;
 mod export;
 mod headline;
 mod section;
@@ -23,7 +23,7 @@ pub fn race(record: &Race, style: &Style) -> String {
     let mut page = Page::new(style);
     page.blank();
     headline::print(&mut page, record);
-    contenders::print(&mut page, record);
+    commands::print(&mut page, record);
     if let Some(against) = &record.against {
         crate::history::print_against(&mut page, against);
     }
@@ -40,7 +40,7 @@ pub fn race(record: &Race, style: &Style) -> String {
     page.finish()
 }
 
-/// Whether a difference is attributed: for an impossible contender there is none.
+/// Whether a difference is attributed: for an impossible command there is none.
 fn is_told(record: &Race, attribution: &Attribution) -> bool {
     let (base, other) = (&attribution.base, &attribution.other);
     let is_doubtful =
@@ -62,7 +62,7 @@ fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
         })
 }
 
-/// A limitation of the traced or the sampled run of a contender.
+/// A limitation of the traced or the sampled run of a command.
 struct Doubt {
     ink: Ink,
     /// For the text.
@@ -73,10 +73,10 @@ struct Doubt {
 }
 
 /// What the machine refused to the observers of the traced runs, and the limitations of the samples for the flame graph,
-/// per contender.
+/// per command.
 fn doubts(page: &Page<'_>, record: &Race) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = Vec::new();
-    for trace in record.contenders.iter().filter_map(|one| one.trace.as_ref()) {
+    for trace in record.commands.iter().filter_map(|one| one.trace.as_ref()) {
         for Warning { ink, word, text } in refusals(page, &trace.observer) {
             let text = format!("of the traced runs: {text}");
             if doubts.iter().all(|doubt| doubt.text != text) {
@@ -84,7 +84,7 @@ fn doubts(page: &Page<'_>, record: &Race) -> Vec<Doubt> {
             }
         }
     }
-    let sampled = record.contenders.iter().filter_map(|one| Some((one, one.sampled.as_ref()?)));
+    let sampled = record.commands.iter().filter_map(|one| Some((one, one.sampled.as_ref()?)));
     doubts.extend(sampled.flat_map(|(one, found)| {
         let label = page.name(&one.label, 20);
         let doubts = anatomy::doubts(&found.sampling, &found.calls).into_iter();
@@ -132,7 +132,7 @@ fn how(page: &Page<'_>, record: &Race) -> Vec<String> {
         parts
             .push(format!("the {compared} comparisons share a false-positive rate of {percent} %"));
     }
-    let observers = record.contenders.iter().filter_map(|one| one.trace.as_ref());
+    let observers = record.commands.iter().filter_map(|one| one.trace.as_ref());
     if let Some(trace) = observers.clone().next() {
         let name = page.name(&trace.observer.name, 20);
         let price = crate::numbers::duration_range(trace.observer.cost_range_ns());

@@ -1,5 +1,5 @@
 //! The order of runs: random from a printed seed, so that a run can be repeated in the same order,
-//! and mirrored within each block, so that a linear drift cancels out.
+//! and mirrored within each round, so that a linear drift cancels out.
 
 /// A source of chance: splitmix64, which needs no more state than its seed.
 #[derive(Debug, Clone)]
@@ -58,10 +58,10 @@ impl Random {
     }
 }
 
-/// One block: every contender (numbered from 0) once in random order, then once more in the reverse
-/// of it. Of two contenders that is ABBA or BAAB, by the toss of a coin.
-pub fn block(contenders: usize, random: &mut Random) -> Vec<usize> {
-    let mut there: Vec<usize> = (0..contenders).collect();
+/// One round: every command (numbered from 0) once in random order, then once more in the reverse
+/// of it. Of two commands that is ABBA or BAAB, by the toss of a coin.
+pub fn round(commands: usize, random: &mut Random) -> Vec<usize> {
+    let mut there: Vec<usize> = (0..commands).collect();
     random.shuffle(&mut there);
     let back = there.clone();
     there.extend(back.into_iter().rev());
@@ -74,12 +74,12 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_its_order() {
-        let blocks = |seed| {
+        let rounds = |seed| {
             let mut random = Random::new(seed);
-            (0..20).flat_map(|_| block(3, &mut random)).collect::<Vec<usize>>()
+            (0..20).flat_map(|_| round(3, &mut random)).collect::<Vec<usize>>()
         };
-        assert_eq!(blocks(1), blocks(1));
-        assert_ne!(blocks(1), blocks(2));
+        assert_eq!(rounds(1), rounds(1));
+        assert_ne!(rounds(1), rounds(2));
     }
 
     #[test]
@@ -87,12 +87,12 @@ mod tests {
         let mut random = Random::new(3);
         let mut first = [0; 4];
         for _ in 0..4_000 {
-            let block = block(4, &mut random);
-            assert!(block.iter().eq(block.iter().rev()));
-            let mut half = block[..4].to_vec();
+            let round = round(4, &mut random);
+            assert!(round.iter().eq(round.iter().rev()));
+            let mut half = round[..4].to_vec();
             half.sort_unstable();
             assert_eq!(half, [0, 1, 2, 3]);
-            first[block[0]] += 1;
+            first[round[0]] += 1;
         }
         assert!(first.iter().all(|times| (900..1_100).contains(times)), "{first:?}");
     }

@@ -5,18 +5,18 @@
 //! and the shares of all possible tests add up to them; so whenever a run stops, the interval shown
 //! then, and all shown before, hold together with 95 %.
 //!
-//! The measurements are logarithms of ratios, one a block of runs in mirrored order (see
-//! [`crate::order::block`]). When two commands are the same, a coin decided each one's sign, so the
+//! The measurements are logarithms of ratios, one a round of runs in mirrored order (see
+//! [`crate::order::round`]). When two commands are the same, a coin decided each one's sign, so the
 //! intervals (signed ranks) hold under steps, drifts and heavy tails.
 //!
-//! With a fixed number of runs there may be too few blocks for signed ranks to be significant. Then
+//! With a fixed number of runs there may be too few rounds for signed ranks to be significant. Then
 //! rank sums of all runs are used (Mann and Whitney's exact test), for which 4 runs of each
 //! suffice. They assume more: that consecutive runs are at least as similar as others. Bursts and
 //! drifts are like that, and the mirrored order makes errors rarer still.
 //!
 //! Several comparisons of one race share its error evenly (Bonferroni), at each interim test and
 //! for a fixed number of runs. That holds for any dependence between them, which they have through
-//! their common contender, and for all intervals at once, unlike stepwise methods such as Holm's.
+//! their common command, and for all intervals at once, unlike stepwise methods such as Holm's.
 
 use crate::unpaired::fewest_each;
 use crate::{Interval, shift_between, shift_interval};
@@ -24,7 +24,7 @@ use crate::{Interval, shift_between, shift_interval};
 /// How often a whole race may be wrong.
 pub const ALPHA: f64 = 0.05;
 
-/// The first interim test, in blocks: the fewest that can be significant.
+/// The first interim test, in rounds: the fewest that can be significant.
 pub const FIRST_LOOK: usize = 8;
 
 /// The share of [`ALPHA`] for the first interim test; each later one has [`DECAY`] of the one
@@ -54,24 +54,24 @@ pub enum Verdict {
 pub struct InterimTest {
     /// The result.
     pub verdict: Verdict,
-    /// The ratio, other ÷ base, and its interval at this test; `None` with too few blocks, for
+    /// The ratio, other ÷ base, and its interval at this test; `None` with too few rounds, for
     /// which the verdict then forecasts the fewest that could be significant.
     pub ratio: Option<Interval>,
 }
 
-/// The number of blocks of the test after one at `blocks`; the first for 0.
-pub fn next_look(blocks: usize) -> usize {
+/// The number of rounds of the test after one at `rounds`; the first for 0.
+pub fn next_look(rounds: usize) -> usize {
     let mut look = FIRST_LOOK;
-    while look <= blocks {
+    while look <= rounds {
         look += look.div_ceil(3);
     }
     look
 }
 
-/// The error rate of the test at `blocks`: that of the last one due by then.
-fn alpha_at(blocks: usize) -> f64 {
+/// The error rate of the test at `rounds`: that of the last one due by then.
+fn alpha_at(rounds: usize) -> f64 {
     let (mut look, mut share) = (FIRST_LOOK, FIRST_SHARE);
-    while next_look(look) <= blocks {
+    while next_look(look) <= rounds {
         look = next_look(look);
         share *= DECAY;
     }
@@ -96,20 +96,20 @@ impl Requirements {
 /// The measurements of a race, as logarithms.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'a> {
-    /// Ratios (other ÷ base), one a block.
+    /// Ratios (other ÷ base), one a round.
     pub ratios: &'a [f64],
-    /// Every run of the base in these blocks.
+    /// Every run of the base in these rounds.
     pub base: &'a [f64],
     /// As many of the other.
     pub other: &'a [f64],
 }
 
-/// Tests the measurements so far; to be called at the numbers of blocks that [`next_look`] returns.
+/// Tests the measurements so far; to be called at the numbers of rounds that [`next_look`] returns.
 /// Earlier it is the last test of a race that was cut short, with the share of the first.
 pub fn interim_test(measured: Measured<'_>, wanted: Requirements) -> InterimTest {
-    let blocks = measured.ratios.len();
-    let share = alpha_at(blocks) / ALPHA;
-    judge(measured, wanted, wanted.alpha() * share, blocks < FIRST_LOOK)
+    let rounds = measured.ratios.len();
+    let share = alpha_at(rounds) / ALPHA;
+    judge(measured, wanted, wanted.alpha() * share, rounds < FIRST_LOOK)
 }
 
 /// The only test of a race whose number of runs was fixed beforehand.
@@ -146,7 +146,7 @@ fn judge(
 }
 
 /// An interval narrows with the square root of the runs: the number of further runs until it
-/// excludes 1, or lies within the smallest relevant effect, whichever is nearer; blocks have two.
+/// excludes 1, or lies within the smallest relevant effect, whichever is nearer; rounds have two.
 fn more_runs(runs: usize, shift: Interval, least: f64) -> Option<usize> {
     let half = (shift.high - shift.low) / 2.0;
     let wanted = shift.point.abs().max(least - shift.point.abs());

@@ -1,7 +1,7 @@
 use super::*;
-use crate::order::{Random, block};
+use crate::order::{Random, round};
 
-/// A test of the ratios of blocks, with two runs each.
+/// A test of the ratios of rounds, with two runs each.
 fn by_blocks(ratios: &[f64], wanted: Requirements) -> InterimTest {
     let base = vec![0.0; 2 * ratios.len()];
     let other: Vec<f64> = ratios.iter().flat_map(|ratio| [*ratio; 2]).collect();
@@ -11,7 +11,7 @@ fn by_blocks(ratios: &[f64], wanted: Requirements) -> InterimTest {
 const ALONE: Requirements = Requirements { min_effect: 0.01, among: 1 };
 
 /// Races two commands whose run number `at` takes `time(at, which)`, until a verdict or `most`
-/// blocks. Returns the verdict and the number of blocks.
+/// rounds. Returns the verdict and the number of rounds.
 fn race(
     random: &mut Random,
     most: usize,
@@ -20,7 +20,7 @@ fn race(
     let (mut logs, mut at, mut due) = (Vec::new(), 0, next_look(0));
     loop {
         let mut log = 0.0;
-        for who in block(2, random) {
+        for who in round(2, random) {
             let sign = if who == 0 { -0.5 } else { 0.5 };
             log += sign * time(random, at, who).ln();
             at += 1;
@@ -103,13 +103,13 @@ fn all_looks_together_have_the_error_of_one() {
         looks.push(next_look(*looks.last().unwrap_or(&0)));
     }
     assert_eq!(looks[..6], [8, 11, 15, 20, 27, 36]);
-    let shares: f64 = looks.iter().map(|blocks| alpha_at(*blocks)).sum();
+    let shares: f64 = looks.iter().map(|rounds| alpha_at(*rounds)).sum();
     assert!(shares <= ALPHA && shares > 0.999 * ALPHA, "{shares}");
-    // Blocks between two tests do not change the error rate of the earlier one.
+    // Rounds between two tests do not change the error rate of the earlier one.
     assert!((alpha_at(10) - alpha_at(8)).abs() < f64::EPSILON);
 }
 
-/// Races `others` against a base, with the times of `time`, for `most` blocks; the verdicts of
+/// Races `others` against a base, with the times of `time`, for `most` rounds; the verdicts of
 /// every test. `among` share the error.
 fn field(
     random: &mut Random,
@@ -121,18 +121,18 @@ fn field(
     let mut due = next_look(0);
     loop {
         let mut sums = vec![0.0; others + 1];
-        for who in block(others + 1, random) {
+        for who in round(others + 1, random) {
             sums[who] += time(random, who).ln() / 2.0;
         }
         logs.iter_mut().zip(&sums[1..]).for_each(|(logs, sum)| logs.push(sum - sums[0]));
-        let blocks = logs[0].len();
-        if blocks != due && blocks != most {
+        let rounds = logs[0].len();
+        if rounds != due && rounds != most {
             continue;
         }
-        due = next_look(blocks);
+        due = next_look(rounds);
         let wanted = Requirements { min_effect: 0.01, among };
         seen.push(logs.iter().map(|logs| by_blocks(logs, wanted).verdict).collect());
-        if blocks == most {
+        if rounds == most {
             return seen;
         }
     }
@@ -219,7 +219,7 @@ fn the_fewest_runs_that_can_tell_are_those_that_are_foreseen() {
 type Noise = dyn FnMut(&mut Random, usize, usize) -> f64;
 
 /// Races of a fixed number of runs of a base and of `others`, each of which takes `step` times as
-/// long, with too few runs for the ranks of blocks: the percentages in which any of them is called
+/// long, with too few runs for the ranks of rounds: the percentages in which any of them is called
 /// different, and all.
 fn of_few(
     [runs, others]: [usize; 2],
@@ -237,7 +237,7 @@ fn of_few(
         // Where in a long noise the race begins is chance.
         let start = random.below(1_000);
         while each[0].len() < runs {
-            let mut order = block(others + 1, &mut random);
+            let mut order = round(others + 1, &mut random);
             order.truncate((others + 1) * (runs - each[0].len()).min(2));
             let mut sums = vec![0.0; others + 1];
             for who in &order {
@@ -318,7 +318,7 @@ fn the_comparisons_of_few_runs_are_wrong_together_as_seldom_as_one_alone() {
 /// A race that is interrupted before its first test is tested once, with the share of that test.
 #[test]
 fn a_race_that_is_cut_short_is_wrong_as_seldom() {
-    let runs = [3, 5, 7].map(|blocks| 2 * blocks);
+    let runs = [3, 5, 7].map(|rounds| 2 * rounds);
     assert!(runs.iter().all(|runs| *runs < 2 * FIRST_LOOK));
     held_to_its_word(&runs.map(|runs| [runs, 1]), interim_test);
     held_to_its_word(&[[8, 3]], interim_test);

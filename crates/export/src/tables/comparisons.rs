@@ -11,7 +11,7 @@ pub(super) struct Comparisons;
 
 impl Rows for Comparisons {
     const NAME: &'static str = "comparisons";
-    const ROW: &'static str = "two contenders of a race, compared in a metric";
+    const ROW: &'static str = "two commands of a race, compared in a metric";
     type Row<'r> = &'r Comparison;
 
     fn columns<'r>(_of: &'r Exported) -> Vec<Column<'r, &'r Comparison>> {

@@ -25,7 +25,7 @@ impl Rows for Layers {
     fn columns<'r>(_of: &'r Exported) -> Vec<Column<'r, Row<'r>>> {
         let mut columns = vec![Column::some_text(
             "label",
-            "In a race, the label of the contender that was sampled.",
+            "In a race, the label of the command that was sampled.",
             |row: Row<'r>| row.label.map(Into::into),
         )];
         columns.extend(image(|row: Row<'r>| (row.call.pid, &row.call.exec, row.call.image)));

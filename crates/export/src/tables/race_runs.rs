@@ -1,7 +1,7 @@
 //! The timed runs of races.
 
 use iotomy_record::store::Record;
-use iotomy_record::{Contender, Run};
+use iotomy_record::{RaceCommand, Run};
 
 use crate::column::{Column, Figure, exit};
 use crate::exported::Exported;
@@ -11,7 +11,7 @@ pub(super) struct RaceRuns;
 
 #[derive(Clone, Copy)]
 pub(super) struct Row<'r> {
-    contender: &'r Contender,
+    command: &'r RaceCommand,
     number: u64,
     run: &'r Run,
     is_redone: Option<bool>,
@@ -19,20 +19,20 @@ pub(super) struct Row<'r> {
 
 impl Rows for RaceRuns {
     const NAME: &'static str = "race_runs";
-    const ROW: &'static str = "a timed run of a race's contender";
+    const ROW: &'static str = "a timed run of a race's command";
     type Row<'r> = Row<'r>;
 
     fn columns<'r>(_of: &'r Exported) -> Vec<Column<'r, Row<'r>>> {
         let mut columns = vec![
-            Column::text("label", "The contender's label.", |row: Row<'r>| &row.contender.label),
-            Column::text("command", "Its command.", |row: Row<'r>| &row.contender.command),
+            Column::text("label", "The command's label.", |row: Row<'r>| &row.command.label),
+            Column::text("command", "Its command.", |row: Row<'r>| &row.command.command),
             Column::integer("number", "Which of its runs, from 1.", |row: Row<'r>| row.number),
-            Column::integer("block", "The place of its block in the race.", |row: Row<'r>| {
-                row.run.block
+            Column::integer("block", "The place of its round in the race.", |row: Row<'r>| {
+                row.run.round
             }),
             Column::bool(
                 "redone",
-                "Its block was made again, and so does not count.",
+                "Its round was made again, and so does not count.",
                 |row: Row<'r>| row.is_redone,
             ),
         ];
@@ -61,11 +61,11 @@ impl Rows for RaceRuns {
     fn rows(of: &Exported) -> Vec<Row<'_>> {
         let Record::Race(race) = &of.record else { return Vec::new() };
         let mut rows = Vec::new();
-        for contender in &race.contenders {
-            for (number, run) in (1..).zip(&contender.runs) {
-                let block = usize::try_from(run.block).ok().and_then(|at| race.blocks.get(at));
-                let is_redone = block.map(|block| block.redone);
-                rows.push(Row { contender, number, run, is_redone });
+        for command in &race.commands {
+            for (number, run) in (1..).zip(&command.runs) {
+                let round = usize::try_from(run.round).ok().and_then(|at| race.rounds.get(at));
+                let is_redone = round.map(|round| round.redone);
+                rows.push(Row { command, number, run, is_redone });
             }
         }
         rows

@@ -1,10 +1,10 @@
-//! Races: judged as a whole, and each contender by its traced run.
+//! Races: judged as a whole, and each command by its traced run.
 
 use super::*;
 
 /// A race of two that took as long, with nothing traced.
 fn race() -> Race {
-    let contender = |label: &str| Contender {
+    let command = |label: &str| RaceCommand {
         label: label.into(),
         command: "prog".into(),
         runs: vec![
@@ -23,13 +23,13 @@ fn race() -> Race {
             max_ns: 110.0 * MS as f64,
             ..Spread::default()
         },
-        ..Contender::default()
+        ..RaceCommand::default()
     };
     Race {
         schema: Race::SCHEMA.into(),
         started: "2026-01-01T00:00:00.000Z".into(),
         machine: machine(),
-        contenders: vec![contender("A"), contender("B")],
+        commands: vec![command("A"), command("B")],
         comparisons: vec![Comparison {
             base: "A".into(),
             other: "B".into(),
@@ -60,16 +60,16 @@ fn a_race_without_anything_to_say_raises_nothing() {
 
 #[test]
 fn a_race_is_judged_as_a_whole() {
-    assert_eq!(of_race(|race| race.contenders[0].failures = 1), ["failures"]);
-    assert_eq!(of_race(|race| race.contenders[0].left_behind = 3), ["left-behind"]);
-    assert_eq!(of_race(|race| race.contenders[1].untraced = Some("no".into())), ["untraced"]);
+    assert_eq!(of_race(|race| race.commands[0].failures = 1), ["failures"]);
+    assert_eq!(of_race(|race| race.commands[0].left_behind = 3), ["left-behind"]);
+    assert_eq!(of_race(|race| race.commands[1].untraced = Some("no".into())), ["untraced"]);
     assert_eq!(
-        of_race(|race| race.contenders[1].denied = vec!["splice=ENOSYS".into()]),
+        of_race(|race| race.commands[1].denied = vec!["splice=ENOSYS".into()]),
         ["filtered"]
     );
     assert_eq!(
         of_race(|race| {
-            for run in &mut race.contenders[1].runs {
+            for run in &mut race.commands[1].runs {
                 run.output_bytes = Some(10_200);
             }
         }),
@@ -78,20 +78,20 @@ fn a_race_is_judged_as_a_whole() {
     // A line with the time differs in each run.
     assert_eq!(
         of_race(|race| {
-            for run in &mut race.contenders[1].runs {
+            for run in &mut race.commands[1].runs {
                 run.output_bytes = Some(10_005);
             }
         }),
         [""; 0]
     );
     // A start takes 1 ms.
-    let takes = |ms: u64| of_race(|race| race.contenders[0].wall.median_ns = (ms * MS) as f64);
+    let takes = |ms: u64| of_race(|race| race.commands[0].wall.median_ns = (ms * MS) as f64);
     assert_eq!(takes(4), ["too-short"]);
     assert_eq!(takes(6), [""; 0]);
     assert_eq!(
         of_race(|race| {
             race.harness.shell_startup_ns = Some(10 * MS);
-            race.contenders[0].shell = true;
+            race.commands[0].shell = true;
         }),
         ["shell"]
     );
@@ -105,11 +105,11 @@ fn a_race_is_judged_as_a_whole() {
 }
 
 #[test]
-fn findings_of_a_contender_are_held_against_its_untraced_time_and_name_it() {
+fn findings_of_a_command_are_held_against_its_untraced_time_and_name_it() {
     let mut record = race();
     let files = vec![source(4_000 * MIB, 100)];
     // Traced, it took long enough; untraced, it did not.
-    record.contenders[1].trace = Some(Trace { files, wall_ns: 10_000 * MS, ..trace() });
+    record.commands[1].trace = Some(Trace { files, wall_ns: 10_000 * MS, ..trace() });
     let limits = limits();
     let found = crate::race(&record, Some(&limits)).findings;
     assert_eq!(found[0].id, "impossible-rate");
@@ -125,7 +125,7 @@ fn a_traced_run_is_held_against_the_timed_ones() {
                 Trace { calls: vec![Call { calls: 100, ..Call::default() }], ..trace() };
             trace.observer.cost_ns_low = 1.0;
             trace.observer.cost_ns_high = 1.0 + 2.0 * doubt_ns / 100.0;
-            race.contenders[1].trace = Some(trace);
+            race.commands[1].trace = Some(trace);
             race.attributions.push(Attribution {
                 base: base.into(),
                 other: "B".into(),

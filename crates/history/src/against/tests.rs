@@ -1,5 +1,5 @@
 use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Block, Contender, KeptRun, Machine, Run, Spread};
+use iotomy_record::{KeptRun, Machine, RaceCommand, Round, Run, Spread};
 
 use super::*;
 
@@ -36,22 +36,22 @@ fn race(times: &[u64]) -> Race {
     let run = |(at, ns): (usize, &u64)| Run {
         wall_ns: *ns,
         user_ns: ns / 2,
-        block: at as u64,
+        round: at as u64,
         ..Run::default()
     };
     Race {
         schema: Race::SCHEMA.into(),
         started: "2026-01-02T03:04:05Z".into(),
         machine: Machine { kernel: "Linux 6.1".into(), cpus: 2, ..Machine::default() },
-        contenders: vec![Contender {
+        commands: vec![RaceCommand {
             label: "A".into(),
             command: "work".into(),
             runs: times.iter().enumerate().map(run).collect(),
             wall,
             cpu: Spread { median_ns: wall.median_ns / 2.0, ..wall },
-            ..Contender::default()
+            ..RaceCommand::default()
         }],
-        blocks: vec![Block::default(); times.len()],
+        rounds: vec![Round::default(); times.len()],
         ..Race::default()
     }
 }
@@ -155,17 +155,17 @@ fn other_conditions_and_impossible_numbers_leave_no_verdict_either() {
 fn one_command_each_is_compared_whatever_they_are_called_and_of_several_the_same() {
     let then = race(&[10_000_000; 20]);
     let mut now = race(&[20_000_000; 20]);
-    now.contenders[0].command = "work --more".into();
+    now.commands[0].command = "work --more".into();
     let found = against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "1").unwrap();
     assert_eq!((found.changes.len(), found.differences.len()), (2, 1));
     assert!(!found.differences[0].matters && found.differences[0].now == "work --more");
     let mut two = now.clone();
-    two.contenders.push(then.contenders[0].clone());
+    two.commands.push(then.commands[0].clone());
     let found = against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1").unwrap();
     assert_eq!(found.changes[0].subject, "work");
     assert_eq!(found.differences[0].now, "work --more");
-    two.contenders.remove(1);
-    two.contenders.push(two.contenders[0].clone());
-    two.contenders[1].command = "other".into();
+    two.commands.remove(1);
+    two.commands.push(two.commands[0].clone());
+    two.commands[1].command = "other".into();
     assert!(against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1").is_err());
 }

@@ -5,9 +5,9 @@
 //! 1. `sys::front` makes three processes of iotomy: whichever of them is killed, or any two at once, the others end
 //!    what is left. `iotomy_race` fills in placeholders, splits the commands, and makes a process group whose leader
 //!    outlives iotomy just long enough to kill it.
-//! 2. Blocks of runs: `sys::timed` starts a command by a `clone` that shares memory until `execve`, and waits for it
+//! 2. Rounds of runs: `sys::timed` starts a command by a `clone` that shares memory until `execve`, and waits for it
 //!    by `wait4`. A thread empties the pipes. `stats::sequential` decides when it is enough.
-//! 3. Each contender is traced by the function that this verb hands in, with the same group, streams and filter.
+//! 3. Each command is traced by the function that this verb hands in, with the same group, streams and filter.
 //! 4. `iotomy_race::attribution`, pure, computes terms and residual from the medians and the traces. Findings come
 //!    from these; then identical images are put together (`Race::roll_up`).
 //! 5. `report` renders the `record::Race`; `show` does only that.
@@ -28,7 +28,7 @@ use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use iotomy_host::{machine, rfc3339};
 use iotomy_observe::Probe;
-use iotomy_race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
+use iotomy_race::{Axis, Cache, Denial, Options, Output, RaceError, commands, race};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Anatomy, Race};
 use iotomy_sys::front;
@@ -82,7 +82,7 @@ pub(crate) const MANUAL: Manual = Manual {
 
 /// Race commands: find which is faster, by how much, and which calls make the difference
 ///
-/// Runs the commands untraced, in random order within mirrored blocks, until the result is decided,
+/// Runs the commands untraced, in random order within mirrored rounds, until the result is decided,
 /// and prints the ratio of their times with its 95 % confidence interval (CI). Then traces each
 /// command and accounts for the difference call by call. A single command is timed, traced and
 /// accounted for alone. A command runs directly, or under `sh -c` if it contains redirections,
@@ -155,7 +155,7 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Repeat up to N blocks that other programs disturbed
+    /// Repeat up to N rounds that other programs disturbed
     #[arg(long, value_name = "N", default_value_t = 0)]
     redo: u64,
 
@@ -192,7 +192,7 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
 
-    /// Write a differential flame graph of two contenders, B against A, to FILE; samples the traced
+    /// Write a differential flame graph of two commands, B against A, to FILE; samples the traced
     /// runs and needs the privileges of `iotomy anatomy`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_trace", "observer"])]
     flame: Option<PathBuf>,
@@ -356,16 +356,16 @@ fn files(args: &RaceArgs) -> [(&'static str, Option<&Path>); 4] {
     ]
 }
 
-/// A difference needs two contenders.
+/// A difference needs two commands.
 fn check_pair(options: &Options) -> Result<()> {
-    match contenders(options)?.len() {
+    match commands(options)?.len() {
         2 => Ok(()),
         1 => bail!(
-            "cannot draw --flame: it compares two contenders, and there is one; use `iotomy \
+            "cannot draw --flame: it compares two commands, and there is one; use `iotomy \
              anatomy --svg` for one command"
         ),
         some => {
-            bail!("cannot draw --flame: it compares two contenders, and there are {some}; race two")
+            bail!("cannot draw --flame: it compares two commands, and there are {some}; race two")
         }
     }
 }
@@ -409,11 +409,11 @@ fn options(args: &RaceArgs) -> Options {
     }
 }
 
-/// Draws the differences of the second contender from the first.
+/// Draws the differences of the second command from the first.
 fn draw(to: OutputFile, race: &Race) -> Result<()> {
-    let drawn: Option<Vec<Anatomy>> = race.contenders.iter().map(flames::anatomy).collect();
+    let drawn: Option<Vec<Anatomy>> = race.commands.iter().map(flames::anatomy).collect();
     let Some([first, second]) = drawn.as_deref() else {
-        bail!("cannot draw {}: not every contender could be sampled", to.name());
+        bail!("cannot draw {}: not every command could be sampled", to.name());
     };
     let picture = iotomy_report::difference(first, second);
     let picture =

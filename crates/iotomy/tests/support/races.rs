@@ -102,13 +102,13 @@ pub(crate) fn check(race: &Race) {
     assert_eq!(race.schema, "iotomy.race/1");
     let mut made: BTreeMap<&str, usize> = BTreeMap::new();
     race.order.iter().for_each(|label| *made.entry(label).or_default() += 1);
-    for one in &race.contenders {
+    for one in &race.commands {
         assert_eq!(made.get(one.label.as_str()).copied().unwrap_or(0), one.runs.len());
         for run in &one.runs {
             assert!(0 < run.startup_ns && run.startup_ns <= run.wall_ns, "{run:?}");
-            assert!((run.block as usize) < race.blocks.len());
+            assert!((run.round as usize) < race.rounds.len());
         }
-        assert!(one.runs.windows(2).all(|pair| pair[0].block <= pair[1].block));
+        assert!(one.runs.windows(2).all(|pair| pair[0].round <= pair[1].round));
         assert!(one.wall.min_ns <= one.wall.median_ns && one.wall.median_ns <= one.wall.max_ns);
     }
     for found in &race.comparisons {

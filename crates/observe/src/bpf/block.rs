@@ -314,7 +314,11 @@ fn listen(
     }
 }
 
-fn prepare(open: &mut OpenObject, timelines: u32, of_requests: bool) -> Result<(), libbpf_rs::Error> {
+fn prepare(
+    open: &mut OpenObject,
+    timelines: u32,
+    of_requests: bool,
+) -> Result<(), libbpf_rs::Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
@@ -414,7 +418,8 @@ mod tests {
         let loaded = verified::shared().and_then(|shared| {
             let mut session = verified::session(Some(&shared))?;
             session.attach()?;
-            let mut loaded = Loaded::load(&shared, timelines, timelines > 0).map_err(String::from)?;
+            let mut loaded =
+                Loaded::load(&shared, timelines, timelines > 0).map_err(String::from)?;
             loaded.attach()?;
             Ok(loaded)
         });

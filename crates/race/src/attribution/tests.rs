@@ -36,18 +36,18 @@ fn call(name: &str, calls: u64, on_cpu_ns: u64, blocked_ns: u64) -> Call {
     }
 }
 
-fn contender(label: &str, wall_ns: f64, trace: Option<Trace>) -> Contender {
-    Contender {
+fn command(label: &str, wall_ns: f64, trace: Option<Trace>) -> RaceCommand {
+    RaceCommand {
         label: label.into(),
         trace,
         wall: Spread { median_ns: wall_ns, ..Spread::default() },
         cpu: Spread { median_ns: wall_ns / 2.0, ..Spread::default() },
-        ..Contender::default()
+        ..RaceCommand::default()
     }
 }
 
-fn race(contenders: Vec<Contender>) -> Race {
-    let comparisons = contenders.get(1).map(|_| iotomy_record::Comparison {
+fn race(commands: Vec<RaceCommand>) -> Race {
+    let comparisons = commands.get(1).map(|_| iotomy_record::Comparison {
         base: "A".into(),
         other: "B".into(),
         metric: Metric::Wall,
@@ -62,7 +62,7 @@ fn race(contenders: Vec<Contender>) -> Race {
     Race {
         schema: Race::SCHEMA.into(),
         started: "2025-03-01T10:20:30Z".into(),
-        contenders,
+        commands,
         comparisons: comparisons.into_iter().collect(),
         ..Race::default()
     }
@@ -80,7 +80,7 @@ fn term<'a>(attribution: &'a Attribution, kind: TermKind, name: &str) -> &'a Ter
 fn a_thousand_more_calls_are_what_differs() {
     let a = trace(vec![call("getppid", 0, 0, 0), call("read", 10, 20_000, 0)], 50_000);
     let b = trace(vec![call("getppid", 1_000, 1_050_000, 0), call("read", 10, 20_000, 0)], 100_000);
-    let race = race(vec![contender("A", 70_000.0, Some(a)), contender("B", 1_070_000.0, Some(b))]);
+    let race = race(vec![command("A", 70_000.0, Some(a)), command("B", 1_070_000.0, Some(b))]);
     let found = attributions(&race);
     assert_eq!(found.len(), 2);
     let wall = &found[0];
@@ -100,7 +100,7 @@ fn the_middle_of_the_overhead_is_taken_off_and_a_term_is_held_against_its_upper_
     let mut b = of(1_050_000);
     // Of which 50 of 100 are inside the call still.
     (b.observer.cost_ns_low, b.observer.cost_ns_high) = (60.0, 140.0);
-    let race = race(vec![contender("A", 0.0, Some(of(50_000))), contender("B", 1e6, Some(b))]);
+    let race = race(vec![command("A", 0.0, Some(of(50_000))), command("B", 1e6, Some(b))]);
     let found = attributions(&race);
     let getppid = term(&found[0], TermKind::Syscall, "getppid");
     assert_eq!((getppid.delta_ns, getppid.price_ns), (1_000_000, 140_000));
@@ -110,7 +110,7 @@ fn the_middle_of_the_overhead_is_taken_off_and_a_term_is_held_against_its_upper_
 fn the_way_into_the_kernel_is_the_calls() {
     let a = trace(vec![call("getppid", 0, 0, 0)], 50_000);
     let b = trace(vec![call("getppid", 1_000, 60_000, 0)], 190_000);
-    let mut race = race(vec![contender("A", 5e4, Some(a)), contender("B", 15e4, Some(b))]);
+    let mut race = race(vec![command("A", 5e4, Some(a)), command("B", 15e4, Some(b))]);
     race.harness.call_ns = Some(80.0);
     let wall = &attributions(&race)[0];
     // 60 ns less the observer's 50 inside, and 80 of the 140 between calls, 50 the observer's.
@@ -124,8 +124,8 @@ fn waits_are_apart_from_work_and_those_for_children_are_left_out() {
     let mut a = trace(vec![call("nanosleep", 1, 1_000, 5_000_000)], 0);
     let b = trace(vec![call("nanosleep", 1, 1_000, 9_000_000)], 0);
     let found = attributions(&race(vec![
-        contender("A", 5e6, Some(a.clone())),
-        contender("B", 9e6, Some(b.clone())),
+        command("A", 5e6, Some(a.clone())),
+        command("B", 9e6, Some(b.clone())),
     ]));
     assert_eq!(term(&found[0], TermKind::Blocked, "nanosleep").delta_ns, 4_000_000);
     assert!(found[1].terms.iter().all(|term| term.kind != TermKind::Blocked));
@@ -133,8 +133,7 @@ fn waits_are_apart_from_work_and_those_for_children_are_left_out() {
     a.processes.push(Process { pid: 2, threads: 1, ..Process::default() });
     a.calls.push(call("wait4", 1, 1_000, 5_000_000));
     a.ledger.push(LedgerRow { pid: 2, blocked_ns: 5_000_000, ..LedgerRow::default() });
-    let found =
-        attributions(&race(vec![contender("A", 5e6, Some(a)), contender("B", 9e6, Some(b))]));
+    let found = attributions(&race(vec![command("A", 5e6, Some(a)), command("B", 9e6, Some(b))]));
     assert!(
         found[0].terms.iter().all(|term| term.kind != TermKind::Blocked || term.name != "wait4")
     );
@@ -147,7 +146,7 @@ fn an_observer_that_inflates_times_tells_counts_only() {
     a.observer.times_inflated = true;
     let mut b = trace(vec![call("write", 9, 1_000_000, 0)], 0);
     b.observer.times_inflated = true;
-    let race = race(vec![contender("A", 1e6, Some(a)), contender("B", 3e6, Some(b))]);
+    let race = race(vec![command("A", 1e6, Some(a)), command("B", 3e6, Some(b))]);
     let found = &attributions(&race)[0];
     assert_eq!(found.residual_ns, 2_000_000);
     let counts: Vec<_> =
@@ -158,10 +157,10 @@ fn an_observer_that_inflates_times_tells_counts_only() {
 #[test]
 fn a_command_alone_is_accounted_for_whole_and_an_untraced_one_not_at_all() {
     let a = trace(vec![call("read", 10, 20_000, 0)], 50_000);
-    let found = attributions(&race(vec![contender("A", 70_000.0, Some(a.clone()))]));
+    let found = attributions(&race(vec![command("A", 70_000.0, Some(a.clone()))]));
     assert_eq!((found[0].base.as_str(), found[0].other.as_str()), ("A", "A"));
     assert_eq!((found[0].delta_ns, sum(&found[0])), (70_000, 70_000));
-    let race = race(vec![contender("A", 1.0, Some(a)), contender("B", 1.0, None)]);
+    let race = race(vec![command("A", 1.0, Some(a)), command("B", 1.0, None)]);
     assert!(attributions(&race).is_empty());
 }
 
@@ -183,7 +182,7 @@ fn requests_to_io_uring_are_counted_and_their_threads_have_cpu_time() {
     let mut b = trace(vec![call("io_uring_enter", 10, 100_000, 900_000)], 50_000);
     b.ring_operations = vec![requests("read", 600), requests("read", 400), requests("fsync", 1)];
     b.ledger[0].worker_ns = 700_000;
-    let (mut a, mut b) = (contender("A", 1e6, Some(a)), contender("B", 1e6, Some(b)));
+    let (mut a, mut b) = (command("A", 1e6, Some(a)), command("B", 1e6, Some(b)));
     // As a process is charged: what its threads run, and those of io_uring.
     (a.cpu.median_ns, b.cpu.median_ns) = (950_000.0, 849_000.0);
     let found = attributions(&race(vec![a, b]));
@@ -202,7 +201,7 @@ fn requests_to_io_uring_are_counted_and_their_threads_have_cpu_time() {
     );
     assert_eq!((found[1].residual_ns, sum(&found[1])), (0, -101_000));
     // Without rings there is nothing to say of them.
-    let alone = attributions(&race(vec![contender("A", 1e6, Some(trace(vec![], 50_000)))]));
+    let alone = attributions(&race(vec![command("A", 1e6, Some(trace(vec![], 50_000)))]));
     let is_of_rings = |term: &Term| matches!(term.kind, TermKind::Ring | TermKind::Workers);
     assert!(alone.iter().flat_map(|found| &found.terms).all(|term| !is_of_rings(term)));
 }
@@ -236,8 +235,8 @@ proptest! {
             trace
         };
         let [x, y] = walls;
-        let contenders = vec![contender("A", x, Some(sane(a))), contender("B", y, Some(sane(b)))];
-        for found in attributions(&race(contenders)) {
+        let commands = vec![command("A", x, Some(sane(a))), command("B", y, Some(sane(b)))];
+        for found in attributions(&race(commands)) {
             prop_assert_eq!(sum(&found), found.delta_ns);
         }
     }

@@ -11,11 +11,11 @@ use crate::*;
 /// A race that [`crate::store::parse_race`] accepts.
 pub fn race() -> impl Strategy<Value = Race> {
     let tables = (
-        vec(contender().boxed(), 0..4),
+        vec(command().boxed(), 0..4),
         vec(comparison().boxed(), 0..4),
         vec(attribution().boxed(), 0..4),
         vec(finding(), 0..3),
-        vec(block(), 0..4),
+        vec(round(), 0..4),
     );
     let harness = (option::of(number()), option::of(positive()), option::of(positive()));
     let end = (option::of(against::against()), option::of(1..65u32)).boxed();
@@ -25,12 +25,12 @@ pub fn race() -> impl Strategy<Value = Race> {
             started: "2025-03-01T10:20:30.5Z".to_string(),
             machine,
             order: tables.0.iter().map(|one| one.label.clone()).collect(),
-            contenders: tables.0,
+            commands: tables.0,
             comparisons: tables.1,
             attributions: tables.2,
             findings: tables.3,
             plan,
-            blocks: tables.4,
+            rounds: tables.4,
             harness: Harness {
                 shell_startup_ns: harness.0,
                 fault_ns: harness.1,
@@ -63,13 +63,13 @@ fn spread() -> impl Strategy<Value = Spread> {
     })
 }
 
-fn contender() -> impl Strategy<Value = Contender> {
+fn command() -> impl Strategy<Value = RaceCommand> {
     let texts = (label(), text(), vec(text(), 0..3), (text(), text()));
     let untold = (option::of(text()), option::of(super::anatomy::sampled().boxed()));
     let counts = (number(), number(), untold);
     let rest = (vec(run(), 0..4), option::of(trace().boxed()), any::<bool>(), counts);
     let spreads = (spread().boxed(), spread().boxed());
-    (texts.boxed(), rest.boxed(), spreads).prop_map(|(texts, rest, (wall, cpu))| Contender {
+    (texts.boxed(), rest.boxed(), spreads).prop_map(|(texts, rest, (wall, cpu))| RaceCommand {
         label: texts.0,
         command: texts.1,
         runs: rest.0,
@@ -98,7 +98,7 @@ fn run() -> impl Strategy<Value = Run> {
         major_faults: n[6],
         involuntary_switches: n[7],
         output_bytes: output,
-        block: n[8],
+        round: n[8],
     })
 }
 
@@ -161,10 +161,10 @@ fn term() -> impl Strategy<Value = Term> {
     )
 }
 
-fn block() -> impl Strategy<Value = Block> {
+fn round() -> impl Strategy<Value = Round> {
     let counts = [(); 5].map(|()| option::of(number()));
     (vec(text(), 0..3), any::<bool>(), number(), counts).prop_map(
-        |(disturbed, redone, wall_ns, n)| Block {
+        |(disturbed, redone, wall_ns, n)| Round {
             disturbed,
             redone,
             state: State {

@@ -22,13 +22,13 @@ impl Stored for Race {
     fn check(&self) -> Result<(), RecordError> {
         check_schema::<Self>(&self.schema)?;
         check_time("started", &self.started)?;
-        for contender in &self.contenders {
-            contender.trace.as_ref().map_or(Ok(()), Stored::check)?;
-            if let Some(sampled) = &contender.sampled {
+        for command in &self.commands {
+            command.trace.as_ref().map_or(Ok(()), Stored::check)?;
+            if let Some(sampled) = &command.sampled {
                 check_price("contenders.sampled.price_ns_per_sample", &sampled.sampling)?;
             }
             for Spread { median_ns, ci95, min_ns, max_ns, mean_ns, stddev_ns, .. } in
-                [contender.wall, contender.cpu]
+                [command.wall, command.cpu]
             {
                 let [low, high] = ci95.unwrap_or_default();
                 finite("contenders", &[median_ns, low, high, min_ns, max_ns, mean_ns, stddev_ns])?;
@@ -52,10 +52,10 @@ impl Stored for Race {
                 finite("against.changes", &[change.then, change.now, ratio, low, high, least])?;
             }
         }
-        let labels: HashSet<&str> = self.contenders.iter().map(|one| one.label.as_str()).collect();
+        let labels: HashSet<&str> = self.commands.iter().map(|one| one.label.as_str()).collect();
         for label in &self.order {
             if !labels.contains(label.as_str()) {
-                let what = format!("no contender has the label \"{}\"", quoted(label));
+                let what = format!("no command has the label \"{}\"", quoted(label));
                 return Err(wrong("order", what));
             }
         }
@@ -109,7 +109,7 @@ mod tests {
             \"mitigations\": \"\", \"clock\": \"\"}, \"contenders\": [], \"order\": [\"Z\"], \
             \"comparisons\": [], \"attributions\": [], \"findings\": []}";
         let error = parse_race(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "at order: no contender has the label \"Z\"");
+        assert_eq!(error, "at order: no command has the label \"Z\"");
         assert!(parse_race(text.replace("[\"Z\"]", "[]").as_bytes()).is_ok());
     }
 }

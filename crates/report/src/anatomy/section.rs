@@ -3,7 +3,9 @@
 use iotomy_record::store::Record;
 use iotomy_record::{Anatomy, Limits};
 
-use super::{difference, doubts, functions, icicle, named, requests, sampling, stacks, timeline_charts};
+use super::{
+    difference, doubts, functions, icicle, named, requests, sampling, stacks, timeline_charts,
+};
 use crate::chart::Chart;
 use crate::numbers::{duration, thousands};
 use crate::page::Page;

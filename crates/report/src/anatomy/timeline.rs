@@ -102,9 +102,13 @@ pub(super) fn times(timeline: &SlowCall) -> String {
     if timeline.is_request() {
         return format!("{} from submission to completion", duration(timeline.wall_ns as f64));
     }
-    let ready = timeline.wall_ns.saturating_sub(timeline.on_cpu_ns).saturating_sub(timeline.blocked_ns);
-    let parts =
-        [(timeline.on_cpu_ns, "on-CPU"), (timeline.blocked_ns, "blocked"), (ready, "run queue delay")];
+    let ready =
+        timeline.wall_ns.saturating_sub(timeline.on_cpu_ns).saturating_sub(timeline.blocked_ns);
+    let parts = [
+        (timeline.on_cpu_ns, "on-CPU"),
+        (timeline.blocked_ns, "blocked"),
+        (ready, "run queue delay"),
+    ];
     let parts = parts.iter().filter(|(ns, _)| *ns > 0);
     let parts: Vec<String> =
         parts.map(|(ns, what)| format!("{} {what}", duration(*ns as f64))).collect();

@@ -171,7 +171,14 @@ impl Pen {
         self.drawing.rect([from, y, (until - from).max(0.6), BAR], part.class, &tip);
     }
 
-    fn moment(&mut self, page: &Page<'_>, y: f64, timeline: &SlowCall, at: usize, event: &CallEvent) {
+    fn moment(
+        &mut self,
+        page: &Page<'_>,
+        y: f64,
+        timeline: &SlowCall,
+        at: usize,
+        event: &CallEvent,
+    ) {
         let words = words(page, event);
         let is_own = ours(&event.event).is_some();
         self.drawing.text(TIMES, y + 9.5, "end num dim", &micro(event.at_ns));
@@ -239,7 +246,9 @@ fn summary(page: &Page<'_>, timelines: &SlowestCalls) -> Sheet {
             timeline.offset.map_or_else(Cell::absent, |n| Cell::whole(n, thousands(n.into()))),
             timeline.asked_bytes.map_or_else(Cell::absent, |n| Cell::whole(n, bytes(n.into()))),
             Cell::whole(returned, format!("{sign}{}", thousands(returned.unsigned_abs()))),
-            Cell::text(timeline.error.as_ref().map_or_else(String::new, |name| page.name(name, 20))),
+            Cell::text(
+                timeline.error.as_ref().map_or_else(String::new, |name| page.name(name, 20)),
+            ),
             Cell::whole(timeline.start_ns, fixed(timeline.start_ns as f64 / 1e6, 1)),
             micros(timeline.wall_ns),
             micros(timeline.on_cpu_ns),

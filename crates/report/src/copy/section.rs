@@ -60,7 +60,7 @@ pub(crate) fn results(page: &Page<'_>, record: &CopyRun) -> Vec<Outcome> {
     let of = |part: &CopyPart| Outcome {
         label: page.name(&part.source, 200),
         path: Some(part.source.clone()),
-        contender: None,
+        command: None,
         rate: part.bytes as f64 / (part.wall_ns.max(1) as f64 / 1e9),
     };
     record.copies.iter().filter(|part| part.bytes >= 1 << 20).take(8).map(of).collect()

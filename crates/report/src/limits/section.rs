@@ -79,7 +79,7 @@ fn results(page: &Page<'_>, record: &Limits, all: &[&Record]) -> (Vec<Outcome>, 
                 findings.extend(trace.findings.iter().cloned());
             }
             Record::Race(race) if ceilings::are_of(record, &race.machine) => {
-                for one in &race.contenders {
+                for one in &race.commands {
                     let Some(trace) = &one.trace else { continue };
                     let found =
                         crate::trace::results(page, Some(&one.label), trace, one.wall.median_ns);

@@ -1,5 +1,5 @@
-//! The pictures of a race: its runs in the order they were made, its blocks as ratios, and where each
-//! contender's time went.
+//! The pictures of a race: its runs in the order they were made, its rounds as ratios, and where each
+//! command's time went.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = WIDE - 14.0;
 const TOP: f64 = 14.0;
 
-/// Runs or blocks that are drawn, at most.
+/// Runs or rounds that are drawn, at most.
 const MOST: usize = 1_500;
 
 /// The timed runs in the order they were made: a drift is seen here and nowhere else.
@@ -36,7 +36,7 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
     numbers(&mut drawing, shown.len(), floor, along);
     drawing.text((LEFT + RIGHT) / 2.0, floor + 32.0, "mid dim", "run, in the order they were made");
     let mut says = Vec::new();
-    for (series, one) in record.contenders.iter().enumerate() {
+    for (series, one) in record.commands.iter().enumerate() {
         drawing.group(series, |drawing| {
             let median = one.wall.median_ns;
             if median > 0.0 {
@@ -52,7 +52,7 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
                     page.name(&one.label, 40),
                     at + 1,
                     duration(run.wall_ns as f64),
-                    if redone { ", of a repeated block, not counted" } else { "" }
+                    if redone { ", of a repeated round, not counted" } else { "" }
                 );
                 if redone {
                     drawing.body.push_str("<g class=\"faint\">");
@@ -97,28 +97,28 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
 }
 
 pub(super) fn legend(page: &Page<'_>, record: &Race) -> Vec<Key> {
-    let key = |(series, one): (usize, &iotomy_record::Contender)| Key {
+    let key = |(series, one): (usize, &iotomy_record::RaceCommand)| Key {
         class: series_class(series),
         label: format!("{}  {}", page.name(&one.label, 20), page.name(&one.command, 80)),
         series: Some(series),
     };
-    record.contenders.iter().enumerate().map(key).collect()
+    record.commands.iter().enumerate().map(key).collect()
 }
 
-/// Each run with its contender's place and its own.
+/// Each run with its command's place and its own.
 pub(super) fn in_order(record: &Race) -> Vec<(usize, usize, &Run)> {
     let places: HashMap<&str, usize> = record
-        .contenders
+        .commands
         .iter()
         .enumerate()
         .map(|(at, one)| (one.label.as_str(), at))
         .rev()
         .collect();
-    let mut next = vec![0usize; record.contenders.len()];
+    let mut next = vec![0usize; record.commands.len()];
     let mut runs = Vec::new();
     for label in &record.order {
         let Some(at) = places.get(label.as_str()).copied() else { continue };
-        if let Some(run) = record.contenders[at].runs.get(next[at]) {
+        if let Some(run) = record.commands[at].runs.get(next[at]) {
             runs.push((at, next[at], run));
             next[at] += 1;
         }
@@ -127,8 +127,8 @@ pub(super) fn in_order(record: &Race) -> Vec<(usize, usize, &Run)> {
 }
 
 pub(super) fn is_redone(record: &Race, run: &Run) -> bool {
-    let block = usize::try_from(run.block).ok().and_then(|at| record.blocks.get(at));
-    block.is_some_and(|block| block.redone)
+    let round = usize::try_from(run.round).ok().and_then(|at| record.rounds.get(at));
+    round.is_some_and(|round| round.redone)
 }
 
 /// The same axis with a margin on both sides.
@@ -157,33 +157,33 @@ fn numbers(drawing: &mut Drawing, count: usize, floor: f64, along: impl Fn(usize
     }
 }
 
-/// The ratio of a pair in a block: the geometric mean of the other's runs over that of the base's,
+/// The ratio of a pair in a round: the geometric mean of the other's runs over that of the base's,
 /// which is the compared quantity.
-fn blocks(record: &Race, found: &Comparison) -> Vec<(usize, f64)> {
+fn rounds(record: &Race, found: &Comparison) -> Vec<(usize, f64)> {
     let logs = |label: &str| {
         let mut of: HashMap<u64, (f64, usize)> = HashMap::new();
-        for run in record.contender(label).map(|one| one.runs.as_slice()).unwrap_or_default() {
+        for run in record.command(label).map(|one| one.runs.as_slice()).unwrap_or_default() {
             let ns = match found.metric {
                 Metric::Wall => run.wall_ns,
                 Metric::Cpu => run.cpu_ns().max(1_000),
             };
-            let sum = of.entry(run.block).or_default();
+            let sum = of.entry(run.round).or_default();
             *sum = (sum.0 + (ns.max(1) as f64).ln(), sum.1 + 1);
         }
         of
     };
     let (base, other) = (logs(&found.base), logs(&found.other));
-    let of = |(at, block): (usize, &iotomy_record::Block)| {
+    let of = |(at, round): (usize, &iotomy_record::Round)| {
         let (a, b) = (base.get(&(at as u64))?, other.get(&(at as u64))?);
         let of = (b.0 - a.0) / a.1 as f64;
-        (!block.redone && a.1 == b.1).then_some((at, of.exp()))
+        (!round.redone && a.1 == b.1).then_some((at, of.exp()))
     };
-    record.blocks.iter().enumerate().filter_map(of).take(MOST).collect()
+    record.rounds.iter().enumerate().filter_map(of).take(MOST).collect()
 }
 
-/// The blocks of a comparison as ratios, with the interval of their middle.
+/// The rounds of a comparison as ratios, with the interval of their middle.
 pub(super) fn pairs(page: &Page<'_>, record: &Race, found: &Comparison) -> Option<Chart> {
-    let ratios = blocks(record, found);
+    let ratios = rounds(record, found);
     if ratios.len() < 2 {
         return None;
     }
@@ -215,13 +215,13 @@ pub(super) fn pairs(page: &Page<'_>, record: &Race, found: &Comparison) -> Optio
     drawing.line([LEFT, TOP, LEFT, floor], "axis");
     numbers(&mut drawing, ratios.len(), floor, along);
     let (base, other) = (page.name(&found.base, 20), page.name(&found.other, 20));
-    drawing.text((LEFT + RIGHT) / 2.0, floor + 32.0, "mid dim", "block of runs");
+    drawing.text((LEFT + RIGHT) / 2.0, floor + 32.0, "mid dim", "round of runs");
     for (number, (at, value)) in ratios.iter().enumerate() {
-        let disturbed = record.blocks[*at].disturbed.first();
+        let disturbed = record.rounds[*at].disturbed.first();
         let remark = disturbed
             .map_or_else(String::new, |why| format!(", disturbed: {}", page.name(why, 120)));
         let tip = format!(
-            "block {}: {other} takes {} × the time of {base}{remark}",
+            "round {}: {other} takes {} × the time of {base}{remark}",
             at + 1,
             ratio(*value)
         );
@@ -235,13 +235,13 @@ pub(super) fn pairs(page: &Page<'_>, record: &Race, found: &Comparison) -> Optio
     };
     let metric = if found.metric == Metric::Cpu { "CPU" } else { "wall" };
     let says = format!(
-        "{other} over {base} in {} blocks, median {}; {interval}",
+        "{other} over {base} in {} rounds, median {}; {interval}",
         ratios.len(),
         ratio(found.ratio)
     );
     Some(Chart {
         id: format!("pairs-{}-{}", part_name(&found.base), part_name(&found.other)),
-        title: format!("{other} over {base}, block by block"),
+        title: format!("{other} over {base}, round by round"),
         says: says.clone(),
         legend: Vec::new(),
         notes: vec![format!(
@@ -258,10 +258,10 @@ pub(super) fn part_name(label: &str) -> String {
     label.chars().filter(char::is_ascii_alphanumeric).take(8).collect::<String>().to_lowercase()
 }
 
-/// Where each contender's time went in its traced run.
+/// Where each command's time went in its traced run.
 pub(super) fn times(page: &Page<'_>, record: &Race) -> Option<Chart> {
     let rows: Vec<_> = record
-        .contenders
+        .commands
         .iter()
         .filter_map(|one| Some((page.name(&one.label, 20), one.trace.as_ref()?)))
         .filter(|(_, trace)| !trace.ledger.is_empty() && !trace.observer.times_inflated)

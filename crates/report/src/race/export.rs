@@ -10,22 +10,22 @@ pub fn race_csv(race: &Race) -> String {
         "run,label,command,block,counts,wall_ns,user_ns,system_ns,startup_ns,max_rss_bytes,minor_faults,\
          major_faults,involuntary_switches,output_bytes,status\n",
     );
-    let mut next = vec![0usize; race.contenders.len()];
+    let mut next = vec![0usize; race.commands.len()];
     for (number, label) in race.order.iter().enumerate() {
-        let Some(at) = race.contenders.iter().position(|one| one.label == *label) else { continue };
-        let contender = &race.contenders[at];
-        let Some(run) = contender.runs.get(next[at]) else { continue };
+        let Some(at) = race.commands.iter().position(|one| one.label == *label) else { continue };
+        let command = &race.commands[at];
+        let Some(run) = command.runs.get(next[at]) else { continue };
         next[at] += 1;
-        let block = usize::try_from(run.block).ok().and_then(|block| race.blocks.get(block));
-        let counts = !block.is_some_and(|block| block.redone);
+        let round = usize::try_from(run.round).ok().and_then(|round| race.rounds.get(round));
+        let counts = !round.is_some_and(|round| round.redone);
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             number + 1,
             field(label),
-            field(&contender.command),
-            run.block,
+            field(&command.command),
+            run.round,
             u8::from(counts),
             run.wall_ns,
             run.user_ns,
@@ -51,12 +51,12 @@ fn field(text: &str) -> String {
     }
 }
 
-/// A row a contender.
+/// A row a command.
 pub fn race_markdown(race: &Race) -> String {
     let mut text = String::from(
         "| | command | wall ms | 95 % CI | min | max | CPU ms | × the base | 95 % CI | |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
     );
-    for one in &race.contenders {
+    for one in &race.commands {
         let ms = |ns: f64| format!("{:.3}", ns / 1e6);
         let ends = one
             .wall

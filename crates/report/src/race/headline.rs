@@ -1,9 +1,9 @@
-//! The answer: one line per pair of contenders, with its interval and its basis.
+//! The answer: one line per pair of commands, with its interval and its basis.
 //!
 //! Computed by `compare` in `crates/race/src/compare.rs` and
 //! `interim_test` in `crates/stats/src/sequential.rs`.
 
-use iotomy_record::{Comparison, Contender, Exit, Metric, Race, RaceVerdict, Verdict};
+use iotomy_record::{Comparison, Exit, Metric, Race, RaceCommand, RaceVerdict, Verdict};
 
 use crate::numbers::{counted, duration};
 use crate::page::{Ink, Page, columns};
@@ -27,7 +27,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
 pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
     let mut answers: Vec<Answer> = interrupted(record).into_iter().collect();
     if record.comparisons.is_empty() {
-        answers.extend(record.contenders.iter().map(|one| {
+        answers.extend(record.commands.iter().map(|one| {
             match killed_runs(page, record, &one.label) {
                 None => alone(page, one),
                 Some(rest) => {
@@ -63,9 +63,9 @@ pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
     answers
 }
 
-/// That signals ended all runs of a contender, where they did: their times are those of no work.
+/// That signals ended all runs of a command, where they did: their times are those of no work.
 fn killed_runs(page: &Page<'_>, record: &Race, label: &str) -> Option<String> {
-    let runs = &record.contender(label)?.runs;
+    let runs = &record.command(label)?.runs;
     let mut signals = runs.iter().map(|run| match run.exit {
         Exit::Signal(signal) => Some(signal),
         Exit::Code(_) => None,
@@ -80,7 +80,7 @@ fn killed_runs(page: &Page<'_>, record: &Race, label: &str) -> Option<String> {
 /// That the race was interrupted, and how far it came.
 fn interrupted(record: &Race) -> Option<Answer> {
     let signal = i32::try_from(record.interrupted?).unwrap_or(i32::MAX);
-    let made = record.contenders.iter().map(|one| one.runs.len()).min().unwrap_or(0);
+    let made = record.commands.iter().map(|one| one.runs.len()).min().unwrap_or(0);
     let rest = match record.plan.runs {
         Some(planned) => format!("{made} of {planned} runs of each"),
         None => format!("{} of each", counted(made as u128, "run", "runs")),
@@ -106,11 +106,11 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
     }
 }
 
-/// The remark beside an impossible contender.
+/// The remark beside an impossible command.
 pub(super) const NOT_THE_SAME: &str =
-    "the contenders did not do the same work: no ratio is computed from an impossible rate";
+    "the commands did not do the same work: no ratio is computed from an impossible rate";
 
-/// Whether a contender's numbers cannot be true.
+/// Whether a command's numbers cannot be true.
 pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
     record.findings.iter().any(|found| {
         found.verdict == Verdict::Impossible
@@ -119,7 +119,7 @@ pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
 }
 
 /// One command alone.
-fn alone(page: &Page<'_>, one: &Contender) -> Answer {
+fn alone(page: &Page<'_>, one: &RaceCommand) -> Answer {
     let figures = &one.wall;
     let answer = format!("{} takes {}", page.name(&one.label, 8), duration(figures.median_ns));
     let interval = figures.ci95.map_or_else(
@@ -187,11 +187,11 @@ fn print_answer(page: &mut Page<'_>, Answer { ink, answer, rest }: &Answer) {
 }
 
 fn pairs(record: &Race, found: &Comparison) -> String {
-    let redone = record.blocks.iter().filter(|block| block.redone).count();
+    let redone = record.rounds.iter().filter(|round| round.redone).count();
     let pairs = counted(u128::from(found.runs), "pair", "pairs");
     match redone {
         0 => format!("{pairs} in random order"),
-        n => format!("{pairs} in random order, {} redone", counted(n as u128, "block", "blocks")),
+        n => format!("{pairs} in random order, {} redone", counted(n as u128, "round", "rounds")),
     }
 }
 

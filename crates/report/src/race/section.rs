@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{Limits, Metric, Race, Verdict};
 
-use super::{charts, contenders, doubts, headline, how, is_told, terms};
+use super::{charts, commands, doubts, headline, how, is_told, terms};
 use crate::ceilings;
 use crate::numbers::{decimals_for, duration, figure, fixed, thousands};
 use crate::page::Page;
@@ -16,7 +16,7 @@ use crate::trace::CallSum;
 pub(crate) fn section(record: &Race, limits: Option<&Limits>) -> Section {
     let style = wide_style();
     let page = Page::new(&style);
-    let commands = record.contenders.iter().take(12);
+    let commands = record.commands.iter().take(12);
     let commands: Vec<String> = commands.map(|one| page.name(&one.command, 80)).collect();
     let mut facts = vec![("started", name(&page, &record.started))];
     facts.extend(machine_facts(&page, &record.machine));
@@ -65,7 +65,7 @@ fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
 
 fn tiles(page: &Page<'_>, record: &Race) -> Vec<Tile> {
     let mut tiles: Vec<Tile> = record
-        .contenders
+        .commands
         .iter()
         .take(4)
         .map(|one| Tile {
@@ -77,7 +77,7 @@ fn tiles(page: &Page<'_>, record: &Race) -> Vec<Tile> {
     tiles.push(Tile {
         label: "timed runs",
         value: thousands(record.order.len() as u128),
-        note: format!("in {} blocks", thousands(record.blocks.len() as u128)),
+        note: format!("in {} rounds", thousands(record.rounds.len() as u128)),
     });
     tiles
 }
@@ -105,7 +105,7 @@ fn blocks(page: &Page<'_>, record: &Race, limits: Option<&Limits>) -> Vec<Block>
         }
     }
     let results: Vec<_> = record
-        .contenders
+        .commands
         .iter()
         .filter_map(|one| Some((one, one.trace.as_ref()?)))
         .flat_map(|(one, trace)| {
@@ -123,12 +123,12 @@ fn blocks(page: &Page<'_>, record: &Race, limits: Option<&Limits>) -> Vec<Block>
 }
 
 fn table(page: &Page<'_>, record: &Race) -> Sheet {
-    let largest = record.contenders.iter().map(|one| one.wall.median_ns).fold(0.0, f64::max);
+    let largest = record.commands.iter().map(|one| one.wall.median_ns).fold(0.0, f64::max);
     let decimals = decimals_for(largest / 1e6);
     let ms = |ns: f64| Cell::real(ns, fixed(ns / 1e6, decimals));
     let mut sheet = Sheet::new(
         "contenders",
-        "Contenders",
+        "Commands",
         vec![
             Field::text("label", ""),
             Field::text("command", "command"),
@@ -142,7 +142,7 @@ fn table(page: &Page<'_>, record: &Race) -> Sheet {
             Field::text("remarks", "remarks"),
         ],
     );
-    for one in &record.contenders {
+    for one in &record.commands {
         let [low, high] = Cell::ends(one.wall.ci95, ms);
         sheet.push(vec![
             Cell::text(page.name(&one.label, 20)),
@@ -154,20 +154,16 @@ fn table(page: &Page<'_>, record: &Race) -> Sheet {
             ms(one.wall.max_ns),
             ms(one.cpu.median_ns),
             Cell::count(one.wall.runs),
-            Cell::text(contenders::remarks(page, record, one).join(", ")),
+            Cell::text(commands::remarks(page, record, one).join(", ")),
         ]);
     }
     sheet.without_empty_columns()
 }
 
-/// The calls of all contenders side by side, the most time first.
+/// The calls of all commands side by side, the most time first.
 fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
-    let traced: Vec<_> = record
-        .contenders
-        .iter()
-        .filter_map(|one| Some((one, one.trace.as_ref()?)))
-        .take(6)
-        .collect();
+    let traced: Vec<_> =
+        record.commands.iter().filter_map(|one| Some((one, one.trace.as_ref()?))).take(6).collect();
     if traced.is_empty() {
         return None;
     }
@@ -223,7 +219,7 @@ fn runs(page: &Page<'_>, record: &Race) -> Sheet {
         vec![
             Field::number("run", "run", ""),
             Field::text("label", "of"),
-            Field::number("block", "block", ""),
+            Field::number("round", "round", ""),
             Field::number("counts", "counts", ""),
             Field::number("wall_ns", "wall", "ms"),
             Field::number("user_ns", "user", "ms"),
@@ -239,8 +235,8 @@ fn runs(page: &Page<'_>, record: &Race) -> Sheet {
         let counts = !charts::is_redone(record, run);
         sheet.push(vec![
             Cell::count(number as u128 + 1),
-            Cell::text(page.name(&record.contenders[at].label, 20)),
-            Cell::whole(run.block, thousands(u128::from(run.block) + 1)),
+            Cell::text(page.name(&record.commands[at].label, 20)),
+            Cell::whole(run.round, thousands(u128::from(run.round) + 1)),
             Cell::whole(u8::from(counts), if counts { "yes" } else { "no" }),
             ms(run.wall_ns),
             ms(run.user_ns),

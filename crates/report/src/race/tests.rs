@@ -16,14 +16,14 @@ fn spread(median: f64) -> Spread {
     }
 }
 
-fn contender(label: &str, command: &str, ms: f64) -> Contender {
-    Contender {
+fn command(label: &str, command: &str, ms: f64) -> RaceCommand {
+    RaceCommand {
         label: label.into(),
         command: command.into(),
         shell: command.contains('>'),
         wall: spread(ms * 1e6),
         cpu: spread(ms * 0.9e6),
-        ..Contender::default()
+        ..RaceCommand::default()
     }
 }
 
@@ -88,10 +88,7 @@ fn dd_and_cat() -> Race {
     let mut race = Race {
         schema: Race::SCHEMA.into(),
         started: "2025-03-01T10:20:30Z".into(),
-        contenders: vec![
-            contender("A", "dd if=f of=g bs=8M", 531.0),
-            contender("B", "cat f > g", 387.0),
-        ],
+        commands: vec![command("A", "dd if=f of=g bs=8M", 531.0), command("B", "cat f > g", 387.0)],
         comparisons: vec![
             comparison(Metric::Wall, 0.73, RaceVerdict::Faster),
             comparison(Metric::Cpu, 0.71, RaceVerdict::Faster),
@@ -108,7 +105,7 @@ fn dd_and_cat() -> Race {
             cache: "warm".into(),
             ..Plan::default()
         },
-        blocks: vec![Block::default(); 15],
+        rounds: vec![Round::default(); 15],
         harness: Harness {
             shell_startup_ns: Some(900_000),
             fault_ns: Some(500.0),
@@ -116,7 +113,7 @@ fn dd_and_cat() -> Race {
         },
         ..Race::default()
     };
-    race.blocks[3].redone = true;
+    race.rounds[3].redone = true;
     race
 }
 
@@ -168,7 +165,7 @@ golden!(too_few_runs, {
     let mut race = with(0.98, RaceVerdict::Undecided);
     race.comparisons[0].ci95 = [0.0, 0.0];
     race.comparisons[0].mean_ratio = None;
-    race.contenders[0].wall.ci95 = None;
+    race.commands[0].wall.ci95 = None;
     rendered(&race)
 });
 golden!(interrupted, {
@@ -183,7 +180,7 @@ golden!(alone, rendered(&one_alone()));
 fn runs_that_were_all_killed_have_no_result() {
     let killed = |signals: &[i32]| signals.iter().map(|signal| Exit::Signal(*signal)).collect();
     let with_exits = |mut race: Race, exits: Vec<Exit>| {
-        let one = race.contenders.last_mut().unwrap();
+        let one = race.commands.last_mut().unwrap();
         one.runs = exits.into_iter().map(|exit| Run { exit, ..Run::default() }).collect();
         rendered(&race)
     };
@@ -198,7 +195,7 @@ fn runs_that_were_all_killed_have_no_result() {
 
 fn one_alone() -> Race {
     let mut race = dd_and_cat();
-    race.contenders.pop();
+    race.commands.pop();
     race.comparisons.clear();
     for found in &mut race.attributions {
         "A".clone_into(&mut found.other);
@@ -214,15 +211,15 @@ fn one_alone() -> Race {
 }
 golden!(denied_and_failing, {
     let mut race = dd_and_cat();
-    race.contenders[1].denied = vec!["copy_file_range=ENOSYS".into()];
-    race.contenders[1].failures = 2;
+    race.commands[1].denied = vec!["copy_file_range=ENOSYS".into()];
+    race.commands[1].failures = 2;
     race.attributions.clear();
     rendered(&race)
 });
 golden!(sampled, {
     let mut race = dd_and_cat();
     race.attributions.clear();
-    for (one, cut_short) in race.contenders.iter_mut().zip([0, 15]) {
+    for (one, cut_short) in race.commands.iter_mut().zip([0, 15]) {
         let user_stacks = Some(UserStacks { samples: 60, cut_short, lost: 0, lost_mappings: 0 });
         let sampling = Sampling { lost: 15 - cut_short, user_stacks, ..Sampling::default() };
         one.sampled = Some(Sampled { sampling, calls: vec![], stacks: vec![] });
@@ -259,10 +256,10 @@ fn a_saved_record_renders_as_the_one_that_was_saved() {
     assert_eq!(rendered(&loaded), rendered(&record));
 }
 
-/// With runs, of which the last block was repeated.
+/// With runs, of which the last round was repeated.
 fn with_runs() -> store::Record {
     let mut race = dd_and_cat();
-    for (at, one) in race.contenders.iter_mut().enumerate() {
+    for (at, one) in race.commands.iter_mut().enumerate() {
         one.runs = (0..30)
             .map(|n| Run {
                 wall_ns: 500_000_000 - 140_000_000 * at as u64 + n * 700_000,
@@ -275,13 +272,13 @@ fn with_runs() -> store::Record {
                 major_faults: 0,
                 involuntary_switches: 1,
                 output_bytes: None,
-                block: n / 2,
+                round: n / 2,
             })
             .collect();
     }
     race.order = (0..15).flat_map(|_| ["A", "B", "B", "A"]).map(str::to_owned).collect();
-    race.blocks[14].redone = true;
-    race.blocks[14].disturbed = vec!["others had 90 % of a CPU".into()];
+    race.rounds[14].redone = true;
+    race.rounds[14].disturbed = vec!["others had 90 % of a CPU".into()];
     store::Record::Race(Box::new(race))
 }
 
@@ -341,10 +338,10 @@ fn refusals_to_the_observers_of_the_traced_runs_are_named_once() {
     };
     let mut trace = crate::trace::tests::records::dd();
     trace.observer.missing = vec![missing];
-    for one in &mut race.contenders {
+    for one in &mut race.commands {
         one.trace = Some(trace.clone());
     }
-    race.contenders[1].trace.as_mut().unwrap().observer.fallback = Some("no BTF".into());
+    race.commands[1].trace.as_mut().unwrap().observer.fallback = Some("no BTF".into());
     let text = super::race(&race, &Style { width: 200, ..Style::default() });
     let line = "of the traced runs: the kernel refused perf events (EPERM); lost: samples";
     assert_eq!(text.matches(line).count(), 1, "{text}");

@@ -80,7 +80,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
 /// Whether the observer slowed the calls too much for their times to be used.
 pub(super) fn is_inflated(record: &Race, found: &Attribution) -> bool {
     [&found.base, &found.other].into_iter().any(|label| {
-        let trace = record.contender(label).and_then(|one| one.trace.as_ref());
+        let trace = record.command(label).and_then(|one| one.trace.as_ref());
         trace.is_some_and(|trace| trace.observer.times_inflated || trace.ledger.is_empty())
     })
 }

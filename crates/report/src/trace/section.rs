@@ -201,7 +201,7 @@ pub(crate) fn results(
             (moved >= ENOUGH).then(|| Outcome {
                 label: format!("{lead}{way} {}", page.name(&file.path, 200)),
                 path: Some(file.path.clone()),
-                contender: label.map(str::to_owned),
+                command: label.map(str::to_owned),
                 rate,
             })
         })

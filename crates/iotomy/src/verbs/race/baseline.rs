@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use iotomy_history::{Candidate, Earlier, Pick, against};
 use iotomy_host::machine;
-use iotomy_race::{Options, contenders};
+use iotomy_race::{Options, commands};
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Against, Race};
 
@@ -23,7 +23,7 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
     let machine = machine();
     let candidate = Candidate {
         kind: "race",
-        subjects: contenders(options)?,
+        subjects: commands(options)?,
         machine: &machine,
         id: None,
         is_unjudged: false,

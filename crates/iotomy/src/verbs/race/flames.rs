@@ -1,7 +1,7 @@
 //! The traced runs of a race that are sampled for a flame graph.
 
 use iotomy_observe::ObserveError;
-use iotomy_record::{Anatomy, Contender, Race, Sampled, Trace};
+use iotomy_record::{Anatomy, Race, RaceCommand, Sampled, Trace};
 use iotomy_sys::launch::Command;
 
 use crate::verbs::anatomy;
@@ -29,22 +29,22 @@ impl Flames {
         Ok(seen)
     }
 
-    /// Gives each contender the samples of the run whose trace it has.
+    /// Gives each command the samples of the run whose trace it has.
     pub(super) fn enter(mut self, race: &mut Race) {
-        for contender in &mut race.contenders {
-            let Some(trace) = &contender.trace else { continue };
+        for command in &mut race.commands {
+            let Some(trace) = &command.trace else { continue };
             let is_its = |run: &Anatomy| run.trace.processes == trace.processes;
             if let Some(at) = self.runs.iter().position(is_its) {
                 let Anatomy { sampling, calls, stacks, .. } = self.runs.swap_remove(at);
-                contender.sampled = Some(Sampled { sampling, calls, stacks });
+                command.sampled = Some(Sampled { sampling, calls, stacks });
             }
         }
     }
 }
 
-/// The run of a contender that was sampled, as `iotomy anatomy` has it.
-pub(super) fn anatomy(contender: &Contender) -> Option<Anatomy> {
-    let (trace, sampled) = (contender.trace.clone()?, contender.sampled.clone()?);
+/// The run of a command that was sampled, as `iotomy anatomy` has it.
+pub(super) fn anatomy(command: &RaceCommand) -> Option<Anatomy> {
+    let (trace, sampled) = (command.trace.clone()?, command.sampled.clone()?);
     Some(Anatomy {
         schema: Anatomy::SCHEMA.to_owned(),
         started: trace.started.clone(),

@@ -1,8 +1,8 @@
-//! The contenders under each other, with their times.
+//! The commands under each other, with their times.
 //!
 //! Computed by `spread` in `crates/race/src/compare.rs`.
 
-use iotomy_record::{Contender, Race};
+use iotomy_record::{Race, RaceCommand};
 
 use crate::numbers::{counted, decimals_for, duration, fixed};
 use crate::page::{Ink, Page};
@@ -13,7 +13,7 @@ const BAR: usize = 12;
 
 pub(super) fn print(page: &mut Page<'_>, record: &Race) {
     let ms = |ns: f64| ns / 1e6;
-    let largest = record.contenders.iter().map(|one| one.wall.median_ns).fold(0.0, f64::max);
+    let largest = record.commands.iter().map(|one| one.wall.median_ns).fold(0.0, f64::max);
     let decimals = decimals_for(ms(largest));
     let mut table = Table::new(&[
         Column::text("", 9),
@@ -24,7 +24,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
         Column::number("CPU", "ms", 8),
         Column::text("", 1),
     ]);
-    for one in &record.contenders {
+    for one in &record.commands {
         let figures = &one.wall;
         let interval = figures.ci95.map_or_else(String::new, |[low, high]| {
             format!("{} … {}", fixed(ms(low), decimals), fixed(ms(high), decimals))
@@ -48,7 +48,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
     table.print(page);
 }
 
-pub(super) fn remarks(page: &Page<'_>, record: &Race, one: &Contender) -> Vec<String> {
+pub(super) fn remarks(page: &Page<'_>, record: &Race, one: &RaceCommand) -> Vec<String> {
     let mut remarks = Vec::new();
     if one.shell {
         remarks.push(match record.harness.shell_startup_ns {
