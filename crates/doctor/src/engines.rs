@@ -10,14 +10,14 @@ use iotomy_sys::probe::{Refusal, io_uring, memory};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use crate::ability::{Ability, Context, Outcome, number_in};
+use crate::check::{Check, Context, Outcome, number_in};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "io_uring", purpose: "movers and waiters by io_uring", try_it: ring },
-    Ability { name: "io_uring-sqpoll", purpose: "io_uring without entering the kernel", try_it: polled_ring },
-    Ability { name: "cachestat", purpose: "findings: what was in the page cache", try_it: cachestat },
-    Ability { name: "pipe-size", purpose: "movers by splice and vmsplice", try_it: pipe_size },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "io_uring", purpose: "movers and waiters by io_uring", try_it: ring },
+    Check { name: "io_uring-sqpoll", purpose: "io_uring without entering the kernel", try_it: polled_ring },
+    Check { name: "cachestat", purpose: "findings: what was in the page cache", try_it: cachestat },
+    Check { name: "pipe-size", purpose: "movers by splice and vmsplice", try_it: pipe_size },
 ];
 
 fn ring_remedy(refusal: &Refusal) -> String {

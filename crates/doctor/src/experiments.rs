@@ -5,14 +5,14 @@ use std::fs::OpenOptions;
 use iotomy_host::privilege::{in_user_namespace, is_root, not_allowed, privilege};
 use iotomy_sys::probe::{Refusal, namespaces, privileges};
 
-use crate::ability::{Ability, Context, Outcome, number_in};
+use crate::check::{Check, Context, Outcome, number_in};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "network-namespaces", purpose: "lab: an isolated network", try_it: network },
-    Ability { name: "user-namespaces", purpose: "the same for unprivileged users", try_it: user },
-    Ability { name: "loop-devices", purpose: "lab: a private file system", try_it: loop_devices },
-    Ability { name: "real-time", purpose: "limits: undisturbed wake-ups", try_it: real_time },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "network-namespaces", purpose: "lab: an isolated network", try_it: network },
+    Check { name: "user-namespaces", purpose: "the same for unprivileged users", try_it: user },
+    Check { name: "loop-devices", purpose: "lab: a private file system", try_it: loop_devices },
+    Check { name: "real-time", purpose: "limits: undisturbed wake-ups", try_it: real_time },
 ];
 
 fn network(_: &Context) -> Outcome {

@@ -13,15 +13,15 @@ use iotomy_sys::probe::{Refusal, memory};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
 
-use crate::ability::{Ability, Context, Outcome, refusal_text};
+use crate::check::{Check, Context, Outcome, refusal_text};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "unnamed-files", purpose: "unnamed temporary files", try_it: unnamed },
-    Ability { name: "copy_file_range", purpose: "copy in the kernel", try_it: copy_file_range },
-    Ability { name: "reflink", purpose: "copy without copying", try_it: reflink },
-    Ability { name: "direct-io", purpose: "past the page cache", try_it: direct_io },
-    Ability { name: "direct-io-alignment", purpose: "direct I/O without guessing", try_it: alignment },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "unnamed-files", purpose: "unnamed temporary files", try_it: unnamed },
+    Check { name: "copy_file_range", purpose: "copy in the kernel", try_it: copy_file_range },
+    Check { name: "reflink", purpose: "copy without copying", try_it: reflink },
+    Check { name: "direct-io", purpose: "past the page cache", try_it: direct_io },
+    Check { name: "direct-io-alignment", purpose: "direct I/O without guessing", try_it: alignment },
 ];
 
 const OTHER: &str = "try another directory with --path DIR";

@@ -1,6 +1,6 @@
 //! What iotomy can do on this machine, found by trying and never from a version.
 //!
-//! A group is a file and a line in [`GROUPS`]; an ability is a line in its group's table, with the
+//! A group is a file and a line in [`GROUPS`]; a check is a line in its group's table, with the
 //! function that tries it. This crate owns the tables and the wording of an outcome; the layout of
 //! a list, and the consequences for a command, belong to the command.
 //!
@@ -8,7 +8,7 @@
 //! in the kernel nor a changed limit. An effect that cannot be undone is confined to a child
 //! process that exits.
 
-mod ability;
+mod check;
 mod engines;
 mod experiments;
 mod files;
@@ -20,5 +20,5 @@ mod registry;
 mod tests;
 mod watching;
 
-pub use ability::{Ability, Context, Group, Outcome};
+pub use check::{Check, Context, Group, Outcome};
 pub use registry::{GROUPS, try_all};

@@ -4,12 +4,12 @@ use iotomy_record::numbers;
 use iotomy_sys::probe::limits;
 use rustix::process::{Resource, getrlimit};
 
-use crate::ability::{Ability, Context, Outcome, number_in, refusal_text};
+use crate::check::{Check, Context, Outcome, number_in, refusal_text};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "descriptors", purpose: "lab wait: thousands of connections", try_it: descriptors },
-    Ability { name: "processes", purpose: "lab herd: thousands of processes", try_it: processes },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "descriptors", purpose: "lab wait: thousands of connections", try_it: descriptors },
+    Check { name: "processes", purpose: "lab herd: thousands of processes", try_it: processes },
 ];
 
 /// The largest point of the experiment `wait` in the articles is 15,000 descriptors.

@@ -8,14 +8,14 @@ use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
 use rustix::process::{Resource, getrlimit};
 
-use crate::ability::{Ability, Context, Outcome, refusal_text};
+use crate::check::{Check, Context, Outcome, refusal_text};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "huge-pages", purpose: "limits and movers: buffers in huge pages", try_it: huge_pages },
-    Ability { name: "transparent-huge-pages", purpose: "limits: huge pages by madvise", try_it: transparent },
-    Ability { name: "locked-memory", purpose: "rings with registered buffers", try_it: locked },
-    Ability { name: "drop-caches", purpose: "race and lab: cold runs", try_it: drop_caches },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "huge-pages", purpose: "limits and movers: buffers in huge pages", try_it: huge_pages },
+    Check { name: "transparent-huge-pages", purpose: "limits: huge pages by madvise", try_it: transparent },
+    Check { name: "locked-memory", purpose: "rings with registered buffers", try_it: locked },
+    Check { name: "drop-caches", purpose: "race and lab: cold runs", try_it: drop_caches },
 ];
 
 fn huge_page_bytes() -> Option<usize> {

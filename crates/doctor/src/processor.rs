@@ -2,12 +2,12 @@
 
 use iotomy_record::numbers;
 
-use crate::ability::{Ability, Context, Outcome, number_in};
+use crate::check::{Check, Context, Outcome, number_in};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "cpu-frequency", purpose: "race: runs at different speeds", try_it: frequency },
-    Ability { name: "steal-time", purpose: "race: CPU time taken by the hypervisor", try_it: steal },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "cpu-frequency", purpose: "race: runs at different speeds", try_it: frequency },
+    Check { name: "steal-time", purpose: "race: CPU time taken by the hypervisor", try_it: steal },
 ];
 
 fn frequency(_: &Context) -> Outcome {

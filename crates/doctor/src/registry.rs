@@ -1,33 +1,33 @@
-//! Every ability, and the trial of all.
+//! Every check, and the trial of all.
 
 use iotomy_observe::OBSERVERS;
-use iotomy_record::{DoctorRun, TriedAbility};
+use iotomy_record::{DoctorRun, TriedCheck};
 
-use crate::ability::{Ability, Context, Group, Outcome};
+use crate::check::{Check, Context, Group, Outcome};
 use crate::{engines, experiments, files, limits, memory, processor, watching};
 
-/// Every ability but the observers, which declare themselves in [`OBSERVERS`].
+/// Every check but the observers, which declare themselves in [`OBSERVERS`].
 pub static GROUPS: &[Group] = &[
-    Group { name: "watching", abilities: watching::ABILITIES },
-    Group { name: "engines", abilities: engines::ABILITIES },
-    Group { name: "files", abilities: files::ABILITIES },
-    Group { name: "memory", abilities: memory::ABILITIES },
-    Group { name: "limits", abilities: limits::ABILITIES },
-    Group { name: "experiments", abilities: experiments::ABILITIES },
-    Group { name: "processor", abilities: processor::ABILITIES },
+    Group { name: "watching", checks: watching::CHECKS },
+    Group { name: "engines", checks: engines::CHECKS },
+    Group { name: "files", checks: files::CHECKS },
+    Group { name: "memory", checks: memory::CHECKS },
+    Group { name: "limits", checks: limits::CHECKS },
+    Group { name: "experiments", checks: experiments::CHECKS },
+    Group { name: "processor", checks: processor::CHECKS },
 ];
 
 /// Tries everything: the observers first, then the groups in their order.
-pub fn try_all(context: &Context) -> Vec<TriedAbility> {
+pub fn try_all(context: &Context) -> Vec<TriedCheck> {
     let observers = OBSERVERS.iter().map(|observer| {
         let outcome = with_detail(observer.probe().into(), observer.declaration().summary);
         tried(observer.declaration().name, DoctorRun::OBSERVERS, "trace", outcome)
     });
     let others = GROUPS.iter().flat_map(|group| {
-        let one = |ability: &Ability| {
-            tried(ability.name, group.name, ability.purpose, (ability.try_it)(context))
+        let one = |check: &Check| {
+            tried(check.name, group.name, check.purpose, (check.try_it)(context))
         };
-        group.abilities.iter().map(one)
+        group.checks.iter().map(one)
     });
     observers.chain(others).collect()
 }
@@ -37,13 +37,13 @@ fn tried(
     group: &'static str,
     purpose: &'static str,
     outcome: Outcome,
-) -> TriedAbility {
+) -> TriedCheck {
     let ready = outcome.is_ready();
     let (detail, reason, remedy) = match outcome {
         Outcome::Ready(detail) => (Some(detail), None, None),
         Outcome::Missing { reason, remedy } => (None, Some(reason), Some(remedy)),
     };
-    TriedAbility { name, group, purpose, ready, detail, reason, remedy }
+    TriedCheck { name, group, purpose, ready, detail, reason, remedy }
 }
 
 /// A ready outcome without a detail gets this one.

@@ -1,4 +1,4 @@
-//! The contract of every ability, on the machine the tests run on.
+//! The contract of every check, on the machine the tests run on.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use iotomy_observe::OBSERVERS;
 use iotomy_sys::probe::Refusal;
 
-use crate::ability::{Context, refusal_text};
+use crate::check::{Context, refusal_text};
 use crate::registry::{GROUPS, try_all};
 
 /// Traces that a trial could leave behind, by name.
@@ -125,14 +125,14 @@ fn a_folder_that_cannot_be_written_is_a_reason() {
 }
 
 #[test]
-fn names_are_unique_and_every_ability_says_what_needs_it() {
+fn names_are_unique_and_every_check_says_what_needs_it() {
     let mut seen: HashSet<_> = OBSERVERS.iter().map(|one| one.declaration().name).collect();
     assert_eq!(seen.len(), OBSERVERS.len());
     for group in GROUPS {
-        assert!(seen.insert(group.name) && !group.abilities.is_empty(), "{}", group.name);
-        for ability in group.abilities {
-            assert!(seen.insert(ability.name), "{} twice", ability.name);
-            assert!(!ability.purpose.is_empty() && !ability.name.contains(' '), "{ability:?}");
+        assert!(seen.insert(group.name) && !group.checks.is_empty(), "{}", group.name);
+        for check in group.checks {
+            assert!(seen.insert(check.name), "{} twice", check.name);
+            assert!(!check.purpose.is_empty() && !check.name.contains(' '), "{check:?}");
         }
     }
 }

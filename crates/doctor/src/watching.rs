@@ -9,24 +9,24 @@ use iotomy_sys::errno;
 use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
 
-use crate::ability::{Ability, Context, Outcome, number_in};
+use crate::check::{Check, Context, Outcome, number_in};
 
 #[rustfmt::skip]
-pub(crate) static ABILITIES: &[Ability] = &[
-    Ability { name: "bpf-maps", purpose: "trace by bpf: its counters", try_it: bpf_maps },
-    Ability { name: "bpf-programs", purpose: "trace by bpf: its programs", try_it: bpf_programs },
-    Ability { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
-    Ability { name: "ring-operations", purpose: "trace by bpf: what io_uring does", try_it: ring_operations },
-    Ability { name: "kernel-features", purpose: "trace and anatomy: what they use beyond the base", try_it: kernel_features },
-    Ability { name: "fentry", purpose: "anatomy: entering a kernel function", try_it: fentry },
-    Ability { name: "kprobes", purpose: "anatomy: any kernel function", try_it: kprobes },
-    Ability { name: "tracefs", purpose: "anatomy: the list of tracepoints", try_it: tracefs },
-    Ability { name: "ptrace-seize", purpose: "trace by ptrace", try_it: try_ptrace },
-    Ability { name: "pidfd-getfd", purpose: "trace by ptrace: the peers of sockets", try_it: try_pidfd },
-    Ability { name: "seccomp", purpose: "running a command with denied calls", try_it: seccomp },
-    Ability { name: "cpu-sampling", purpose: "anatomy: time by kernel function", try_it: sampling },
-    Ability { name: "anatomy", purpose: "anatomy: everything at once", try_it: all_of_anatomy },
-    Ability { name: "hardware-counters", purpose: "limits and race: cycles per call", try_it: cycles },
+pub(crate) static CHECKS: &[Check] = &[
+    Check { name: "bpf-maps", purpose: "trace by bpf: its counters", try_it: bpf_maps },
+    Check { name: "bpf-programs", purpose: "trace by bpf: its programs", try_it: bpf_programs },
+    Check { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
+    Check { name: "ring-operations", purpose: "trace by bpf: what io_uring does", try_it: ring_operations },
+    Check { name: "kernel-features", purpose: "trace and anatomy: what they use beyond the base", try_it: kernel_features },
+    Check { name: "fentry", purpose: "anatomy: entering a kernel function", try_it: fentry },
+    Check { name: "kprobes", purpose: "anatomy: any kernel function", try_it: kprobes },
+    Check { name: "tracefs", purpose: "anatomy: the list of tracepoints", try_it: tracefs },
+    Check { name: "ptrace-seize", purpose: "trace by ptrace", try_it: try_ptrace },
+    Check { name: "pidfd-getfd", purpose: "trace by ptrace: the peers of sockets", try_it: try_pidfd },
+    Check { name: "seccomp", purpose: "running a command with denied calls", try_it: seccomp },
+    Check { name: "cpu-sampling", purpose: "anatomy: time by kernel function", try_it: sampling },
+    Check { name: "anatomy", purpose: "anatomy: everything at once", try_it: all_of_anatomy },
+    Check { name: "hardware-counters", purpose: "limits and race: cycles per call", try_it: cycles },
 ];
 
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";

@@ -9,7 +9,7 @@ use iotomy_sys::probe::Refusal;
 
 use crate::kernel_text;
 
-/// The capabilities that abilities need, with their numbers in linux/capability.h.
+/// The capabilities that checks need, with their numbers in linux/capability.h.
 const CAPABILITIES: &[(&str, u32)] = &[
     ("CAP_DAC_OVERRIDE", 1),
     ("CAP_IPC_LOCK", 14),

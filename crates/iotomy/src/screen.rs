@@ -1,4 +1,4 @@
-//! The abilities of the terminal, and the user's settings for it.
+//! The capabilities of the terminal, and the user's settings for it.
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;

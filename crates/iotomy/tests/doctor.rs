@@ -30,20 +30,20 @@ fn the_list_answers_in_its_first_line_and_fits_the_page() {
 }
 
 #[test]
-fn the_record_has_every_ability_with_a_detail_or_a_reason_and_a_remedy() {
+fn the_record_has_every_check_with_a_detail_or_a_reason_and_a_remedy() {
     let output = doctor(&["--json", "-"]);
     assert!(output.status.success());
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["schema"], "iotomy.doctor/1");
     assert!(record["started"].as_str().unwrap().ends_with('Z'));
     assert!(record["machine"]["kernel"].as_str().unwrap().starts_with("Linux"));
-    let abilities = record["abilities"].as_array().unwrap();
-    assert!(abilities.len() >= 30);
-    for ability in abilities {
-        let ready = ability["ready"].as_bool().unwrap();
-        assert_eq!(ability["detail"].is_string(), ready, "{ability}");
-        assert_eq!(ability["reason"].is_string(), !ready, "{ability}");
-        assert_eq!(ability["remedy"].is_string(), !ready, "{ability}");
+    let checks = record["abilities"].as_array().unwrap();
+    assert!(checks.len() >= 30);
+    for check in checks {
+        let ready = check["ready"].as_bool().unwrap();
+        assert_eq!(check["detail"].is_string(), ready, "{check}");
+        assert_eq!(check["reason"].is_string(), !ready, "{check}");
+        assert_eq!(check["remedy"].is_string(), !ready, "{check}");
     }
 }
 
@@ -155,12 +155,12 @@ fn root_of_a_user_namespace_is_told_to_leave_it() {
         refused => return skip(Need::Namespaces, &format!("unshare -r: {refused:?}")),
     };
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let abilities = record["abilities"].as_array().unwrap();
-    let remedy = |ability: &serde_json::Value| ability["remedy"].as_str().map(str::to_owned);
-    let maps = abilities.iter().find(|ability| ability["name"] == "bpf-maps").unwrap();
+    let checks = record["abilities"].as_array().unwrap();
+    let remedy = |check: &serde_json::Value| check["remedy"].as_str().map(str::to_owned);
+    let maps = checks.iter().find(|check| check["name"] == "bpf-maps").unwrap();
     let expected = "run outside of this user namespace, as root or with CAP_BPF and CAP_PERFMON";
     assert_eq!(remedy(maps).as_deref(), Some(expected));
-    for remedy in abilities.iter().filter_map(remedy) {
+    for remedy in checks.iter().filter_map(remedy) {
         assert!(!remedy.contains("this container"), "{remedy}");
     }
 }

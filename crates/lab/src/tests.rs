@@ -90,7 +90,7 @@ fn every_waiter_that_can_take_part_does() {
         let axis = axes.iter().find(|one| one.name == axis).unwrap();
         let (all, usual) = (axis.takes.names().unwrap(), axis.values(Size::Default));
         for waiter in WAITERS.iter().filter(|waiter| !waiter.calls.wait.is_empty()) {
-            let of = waiter.abilities;
+            let of = waiter.capabilities;
             let can_share = of.sleeps && !of.receives && of.model != Model::Signals;
             let can = name != "accept" || can_share && of.serves.contains(&Kind::Listener);
             assert_eq!(all.contains(&waiter.name), can, "{name}: {}", waiter.name);

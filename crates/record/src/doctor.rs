@@ -14,12 +14,13 @@ pub struct DoctorRun {
     /// Where they were made.
     pub machine: Machine,
     /// Group by group; the observers first, best first.
-    pub abilities: Vec<TriedAbility>,
+    #[serde(rename = "abilities")]
+    pub checks: Vec<TriedCheck>,
 }
 
-/// An ability that was tried: with a `detail` when it is ready, with `reason` and `remedy` when it is not.
+/// A check that was tried: with a `detail` when it is ready, with `reason` and `remedy` when it is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TriedAbility {
+pub struct TriedCheck {
     /// Its name.
     pub name: &'static str,
     /// Its group's.
@@ -45,7 +46,7 @@ impl DoctorRun {
 
     /// The observer that a trace uses by default: the first that is ready.
     pub fn observer(&self) -> Option<&str> {
-        let is_usable = |tried: &&TriedAbility| tried.group == Self::OBSERVERS && tried.ready;
-        self.abilities.iter().find(is_usable).map(|tried| tried.name)
+        let is_usable = |tried: &&TriedCheck| tried.group == Self::OBSERVERS && tried.ready;
+        self.checks.iter().find(is_usable).map(|tried| tried.name)
     }
 }

@@ -64,7 +64,7 @@ pub use d::{DBucket, DKey, DRow, DRun};
 pub use diff::{
     Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns, LeftOut, SlowCalls,
 };
-pub use doctor::{DoctorRun, TriedAbility};
+pub use doctor::{DoctorRun, TriedCheck};
 pub use exchanges::Exchange;
 pub use factor::Factor;
 pub use groups::{Group, Groups, Key};

@@ -1,6 +1,6 @@
-//! [`DoctorRun`] as text: the answer in the first line, then the machine, then a line per ability.
+//! [`DoctorRun`] as text: the answer in the first line, then the machine, then a line per check.
 
-use iotomy_record::{DoctorRun, Machine, TriedAbility};
+use iotomy_record::{DoctorRun, Machine, TriedCheck};
 
 use crate::Style;
 use crate::page::{Ink, Page};
@@ -11,26 +11,26 @@ pub fn doctor(record: &DoctorRun, style: &Style) -> String {
     page.wrapped(&[], Ink::Bold, &summary(record));
     page.blank();
     machine(&mut page, &record.machine);
-    let names = record.abilities.iter().map(|tried| tried.name.len()).max().unwrap_or(0);
+    let names = record.checks.iter().map(|tried| tried.name.len()).max().unwrap_or(0);
     let mut group = "";
-    for tried in &record.abilities {
+    for tried in &record.checks {
         if tried.group != group {
             group = tried.group;
             page.blank();
             page.line(&[(Ink::Bold, group)]);
         }
-        ability(&mut page, tried, names);
+        check(&mut page, tried, names);
     }
     page.finish()
 }
 
 fn summary(record: &DoctorRun) -> String {
-    let ready = record.abilities.iter().filter(|tried| tried.ready).count();
+    let ready = record.checks.iter().filter(|tried| tried.ready).count();
     let trace = match record.observer() {
         Some(name) => format!("trace uses {name}"),
         None => "trace has no observer here".to_owned(),
     };
-    format!("{ready} of {} capabilities supported on this machine; {trace}", record.abilities.len())
+    format!("{ready} of {} capabilities supported on this machine; {trace}", record.checks.len())
 }
 
 fn machine(page: &mut Page<'_>, machine: &Machine) {
@@ -51,7 +51,7 @@ fn machine(page: &mut Page<'_>, machine: &Machine) {
     }
 }
 
-fn ability(page: &mut Page<'_>, tried: &TriedAbility, names: usize) {
+fn check(page: &mut Page<'_>, tried: &TriedCheck, names: usize) {
     let (ink, state) = if tried.ready { (Ink::Green, "ready") } else { (Ink::Yellow, "not") };
     // The longer of both words, so that the next column is aligned.
     let name = format!("{:1$}  {2:<names$}  ", "", "ready".len() - state.len(), tried.name);
@@ -76,18 +76,18 @@ mod tests {
 
     const PLAIN: Style = Style { color: false, unicode: true, width: 100 };
 
-    fn ready(name: &'static str, group: &'static str, detail: &str) -> TriedAbility {
+    fn ready(name: &'static str, group: &'static str, detail: &str) -> TriedCheck {
         let (purpose, detail) = ("race: cold runs", Some(detail.to_owned()));
-        TriedAbility { name, group, purpose, ready: true, detail, reason: None, remedy: None }
+        TriedCheck { name, group, purpose, ready: true, detail, reason: None, remedy: None }
     }
 
     fn missing(
         name: &'static str,
         group: &'static str,
         [reason, remedy]: [&str; 2],
-    ) -> TriedAbility {
+    ) -> TriedCheck {
         let [reason, remedy] = [reason, remedy].map(|text| Some(text.to_owned()));
-        TriedAbility { ready: false, detail: None, reason, remedy, ..ready(name, group, "") }
+        TriedCheck { ready: false, detail: None, reason, remedy, ..ready(name, group, "") }
     }
 
     fn record() -> DoctorRun {
@@ -104,7 +104,7 @@ mod tests {
                 clock: "tsc".to_owned(),
                 name: String::new(),
             },
-            abilities: vec![
+            checks: vec![
                 missing("bpf", "observers", ["bpf: EPERM", "run as root"]),
                 ready("ptrace", "observers", "calls are slowed"),
                 missing("btf", "watching", [&"word ".repeat(30), &"x".repeat(120)]),
@@ -163,7 +163,7 @@ watching
     #[test]
     fn without_an_observer_the_summary_says_so() {
         let mut none = record();
-        none.abilities.retain(|tried| tried.group != "observers");
+        none.checks.retain(|tried| tried.group != "observers");
         assert!(
             doctor(&none, &PLAIN)
                 .starts_with("0 of 1 capabilities supported on this machine; trace has no")

@@ -98,10 +98,10 @@ fn wait(
         }
         for event in &events {
             let watched = &pairs[usize::try_from(event.token)?].0;
-            if !waiter.declaration().abilities.receives {
+            if !waiter.declaration().capabilities.receives {
                 read(watched, &mut [0])?;
             }
-            if waiter.declaration().abilities.trigger == Trigger::OneShot {
+            if waiter.declaration().capabilities.trigger == Trigger::OneShot {
                 waiter.modify(watched.as_fd(), Interest::READ, event.token)?;
             }
         }

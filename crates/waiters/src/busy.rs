@@ -18,7 +18,7 @@ use crate::deadline::wait_until;
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+    Capabilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
 };
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -34,7 +34,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: &[],
         wait: &[Call { name: "poll", times: Times::EachDescriptor }],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Polling,
         trigger: Trigger::Level,
         exclusive: false,

@@ -30,7 +30,7 @@ use crate::calls::{Call, once, rarely};
 use crate::deadline::wait_until;
 use crate::epoll_set::{ONE_SHOT, probe};
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Ready, Room,
+    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Ready, Room,
     Settings, Trigger, WaitError, Waiter,
 };
 
@@ -51,7 +51,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: CHANGE,
         wait: &[once("epoll_wait"), rarely("epoll_pwait2"), rarely("futex"), rarely("gettid")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Readiness,
         trigger: Trigger::OneShot,
         exclusive: false,

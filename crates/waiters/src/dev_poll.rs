@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::calls::{exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
     Room, Trigger, WaitError, Waiter,
 };
 
@@ -38,7 +38,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: &[once("epoll_ctl")],
         wait: &[once("epoll_wait"), rarely("epoll_pwait2")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Readiness,
         trigger: Trigger::Level,
         exclusive: false,

@@ -10,7 +10,7 @@
 //! one call each.
 
 use crate::Declaration;
-use crate::epoll_set::{ABILITIES, CALLS, EpollSet, probe};
+use crate::epoll_set::{CAPABILITIES, CALLS, EpollSet, probe};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll",
@@ -20,7 +20,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         again, because it may still be ready.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: CALLS,
-    abilities: ABILITIES,
+    capabilities: CAPABILITIES,
     probe,
     open: |_| EpollSet::open(&DECLARATION, 0),
 };

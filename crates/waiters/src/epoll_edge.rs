@@ -9,8 +9,8 @@
 //! wake-up: the kernel checks it once, and not again at the next wait. Data that is not read until
 //! `EAGAIN` may never be reported again.
 
-use crate::epoll_set::{ABILITIES, CALLS, EDGE, EpollSet, probe};
-use crate::{Abilities, Declaration, Trigger};
+use crate::epoll_set::{CAPABILITIES, CALLS, EDGE, EpollSet, probe};
+use crate::{Capabilities, Declaration, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll-edge",
@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         a descriptor is still ready. Read until EAGAIN before the next wait.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: CALLS,
-    abilities: Abilities { trigger: Trigger::Edge, ..ABILITIES },
+    capabilities: Capabilities { trigger: Trigger::Edge, ..CAPABILITIES },
     probe,
     open: |_| EpollSet::open(&DECLARATION, EDGE),
 };

@@ -11,8 +11,8 @@
 //! is reported only as something to read.
 
 use crate::calls::exactly;
-use crate::epoll_set::{ABILITIES, CALLS, EXCLUSIVE, EpollSet, probe};
-use crate::{Abilities, Calls, Declaration};
+use crate::epoll_set::{CAPABILITIES, CALLS, EXCLUSIVE, EpollSet, probe};
+use crate::{Capabilities, Calls, Declaration};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll-exclusive",
@@ -21,7 +21,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         thread, or a few. A modification is a removal and an addition.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: Calls { modify: &[exactly(2, "epoll_ctl")], ..CALLS },
-    abilities: Abilities { exclusive: true, ..ABILITIES },
+    capabilities: Capabilities { exclusive: true, ..CAPABILITIES },
     probe,
     open: |_| EpollSet::open(&DECLARATION, EXCLUSIVE),
 };

@@ -9,8 +9,8 @@
 //! As `epoll`, but a descriptor is reported once and then not until it is modified: of several
 //! threads, one has it to itself until it rearms it. That is a second call per event.
 
-use crate::epoll_set::{ABILITIES, CALLS, EpollSet, ONE_SHOT, probe};
-use crate::{Abilities, Declaration, Trigger};
+use crate::epoll_set::{CAPABILITIES, CALLS, EpollSet, ONE_SHOT, probe};
+use crate::{Capabilities, Declaration, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll-oneshot",
@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         thread of many has it alone, at the cost of a second call per event.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: CALLS,
-    abilities: Abilities { trigger: Trigger::OneShot, ..ABILITIES },
+    capabilities: Capabilities { trigger: Trigger::OneShot, ..CAPABILITIES },
     probe,
     open: |_| EpollSet::open(&DECLARATION, ONE_SHOT),
 };

@@ -10,7 +10,7 @@ use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_wait
 use crate::calls::once;
 use crate::deadline::{millis, wait_until};
 use crate::{
-    Abilities, Call, Calls, Closed, Counts, Declaration, Event, Events, Interest, Kind, Model,
+    Capabilities, Call, Calls, Closed, Counts, Declaration, Event, Events, Interest, Kind, Model,
     Probe, Ready, Room, Trigger, WaitError, Waiter,
 };
 
@@ -38,7 +38,7 @@ pub(crate) const CALLS: Calls = Calls {
 const CHANGE: &[Call] = &[once("epoll_ctl")];
 
 /// The features that all of them have.
-pub(crate) const ABILITIES: Abilities = Abilities {
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     model: Model::Readiness,
     trigger: Trigger::Level,
     exclusive: false,

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use crate::calls::{Call, once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
     Room, Trigger, WaitError, Waiter,
 };
 
@@ -44,7 +44,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: CHANGE,
         wait: &[once("epoll_wait"), rarely("epoll_pwait2")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Readiness,
         trigger: Trigger::OneShot,
         exclusive: false,

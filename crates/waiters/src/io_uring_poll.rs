@@ -11,7 +11,7 @@
 
 use crate::calls::{Call, once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
-use crate::{Abilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
+use crate::{Capabilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
 
 /// Of a removal, which waits until the kernel has released the descriptor.
 const CANCEL: Call = once("ring:async_cancel");
@@ -30,7 +30,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: &[CANCEL, once("io_uring_enter")],
         wait: &[once("io_uring_enter")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Readiness,
         trigger: Trigger::Edge,
         exclusive: false,

@@ -14,7 +14,7 @@
 
 use crate::calls::{once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
-use crate::{Abilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
+use crate::{Capabilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "io-uring-recv",
@@ -31,7 +31,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: &[once("ring:async_cancel"), once("io_uring_enter")],
         wait: &[once("io_uring_enter")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Completion,
         trigger: Trigger::Edge,
         exclusive: false,

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use crate::calls::{Call, Times, exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
     Room, Trigger, WaitError, Waiter,
 };
 
@@ -55,7 +55,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
             rarely("read"),
         ],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Readiness,
         trigger: Trigger::Edge,
         exclusive: false,

@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod abilities;
+mod capabilities;
 mod busy;
 mod calls;
 mod completion_port;
@@ -54,7 +54,7 @@ mod waiter;
 mod waker;
 mod watched;
 
-pub use abilities::{Abilities, Closed, Kind, Model, Room, Trigger};
+pub use capabilities::{Capabilities, Closed, Kind, Model, Room, Trigger};
 pub use calls::{Call, Calls, RING, Times};
 pub use error::WaitError;
 pub use events::{Event, Events};

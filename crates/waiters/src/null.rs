@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Declaration, Event, Events, Kind, Model, Probe, Ready, Room, Trigger,
+    Capabilities, Calls, Closed, Declaration, Event, Events, Kind, Model, Probe, Ready, Room, Trigger,
     WaitError,
 };
 
@@ -23,7 +23,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         and the trait.",
     man: &[],
     calls: Calls { open: &[], add: &[], modify: &[], remove: &[], wait: &[] },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Polling,
         trigger: Trigger::Level,
         exclusive: false,

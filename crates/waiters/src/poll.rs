@@ -18,7 +18,7 @@ use crate::deadline::{millis, wait_until};
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+    Capabilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
 };
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -29,7 +29,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         the number of descriptors; adding and removing are free.",
     man: &["poll(2)"],
     calls: Calls { open: &[], add: &[], modify: &[], remove: &[], wait: &[once("poll")] },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Passed,
         trigger: Trigger::Level,
         exclusive: false,

@@ -207,7 +207,7 @@ impl Ring {
     /// # Errors
     /// The waiter's, and [`RoundError::Lost`] when it reports nothing although there is something.
     pub fn run(&mut self, waiter: &mut dyn Waiter, events: &mut Events) -> Result<(), RoundError> {
-        let abilities = &waiter.declaration().abilities;
+        let capabilities = &waiter.declaration().capabilities;
         let timeout = Some(if self.partner.is_some() { PATIENCE } else { Duration::ZERO });
         let mut empty = 0;
         while !self.is_over() {
@@ -220,14 +220,14 @@ impl Ring {
                 continue;
             }
             empty = 0;
-            if abilities.receives {
+            if capabilities.receives {
                 for at in 0..events.len() {
                     let token = events.as_slice()[at].token as usize;
                     (0..events.received(at).len()).for_each(|_| self.has_read(token));
                 }
                 continue;
             }
-            match abilities.trigger {
+            match capabilities.trigger {
                 Trigger::Level => events.iter().for_each(|e| _ = self.read(e.token as usize)),
                 Trigger::Edge => {
                     events.iter().for_each(|e| while self.read(e.token as usize) {});

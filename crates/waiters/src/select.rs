@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use crate::calls::{once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
     Room, Trigger, WaitError, Waiter,
 };
 
@@ -39,7 +39,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: &[],
         wait: &[once("select"), rarely("fcntl")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Passed,
         trigger: Trigger::Level,
         exclusive: false,

@@ -28,7 +28,7 @@ use crate::calls::{Call, Times, exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
+    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
     Room, Trigger, WaitError, Waiter,
 };
 
@@ -49,7 +49,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         remove: &[exactly(4, "fcntl"), once("rt_sigtimedwait")],
         wait: &[Call { name: "rt_sigtimedwait", times: Times::EachEventAndOnce }, rarely("poll")],
     },
-    abilities: Abilities {
+    capabilities: Capabilities {
         model: Model::Signals,
         trigger: Trigger::Edge,
         exclusive: false,

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::abilities::Abilities;
+use crate::capabilities::Capabilities;
 use crate::calls::Calls;
 use crate::error::WaitError;
 use crate::events::Events;
@@ -24,7 +24,7 @@ pub struct Declaration {
     /// The calls it makes, and no others.
     pub calls: Calls,
     /// Its features.
-    pub abilities: Abilities,
+    pub capabilities: Capabilities,
     /// Tries whether it works here, without side effects that last.
     pub probe: fn() -> Probe,
     /// Opens one that watches nothing yet. It stays in the thread that opened it.
@@ -138,7 +138,7 @@ pub trait Waiter {
     }
 
     /// The descriptors of the set itself, for a child that closes what it inherited and goes on with the
-    /// set. None where children do not inherit it ([`Abilities::inherited`]).
+    /// set. None where children do not inherit it ([`Capabilities::inherited`]).
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }

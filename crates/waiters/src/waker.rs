@@ -46,10 +46,10 @@ impl Waker {
     /// # Errors
     /// As [`Waiter::modify`].
     pub fn clear(&self, waiter: &mut dyn Waiter, token: u64) -> Result<(), WaitError> {
-        let abilities = &waiter.declaration().abilities;
+        let capabilities = &waiter.declaration().capabilities;
         let mut bytes = [0; 64];
-        while !abilities.receives && matches!((&self.watched).read(&mut bytes), Ok(1..)) {}
-        if abilities.trigger == crate::Trigger::OneShot {
+        while !capabilities.receives && matches!((&self.watched).read(&mut bytes), Ok(1..)) {}
+        if capabilities.trigger == crate::Trigger::OneShot {
             waiter.modify(self.watched.as_fd(), Interest::READ, token)?;
         }
         Ok(())

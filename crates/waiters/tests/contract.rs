@@ -17,7 +17,7 @@ fn each(test: impl Fn(&mut TestedWaiter, Pair)) {
     for waiter in waiters() {
         for make in watched::ALL {
             let pair = make();
-            if waiter.abilities.serves.contains(&pair.kind) {
+            if waiter.capabilities.serves.contains(&pair.kind) {
                 println!("{} on a {}", waiter.name, pair.name);
                 test(&mut TestedWaiter::test(waiter), pair);
             }
@@ -33,7 +33,7 @@ fn each_stream(can: impl Fn(&Declaration) -> bool, test: impl Fn(&mut TestedWait
         }
         for make in watched::STREAMS {
             let pair = make();
-            if waiter.abilities.serves.contains(&pair.kind) {
+            if waiter.capabilities.serves.contains(&pair.kind) {
                 println!("{} on a {}", waiter.name, pair.name);
                 test(&mut TestedWaiter::test(waiter), pair);
             }
@@ -46,16 +46,16 @@ fn any(_: &Declaration) -> bool {
 }
 
 fn writable(waiter: &Declaration) -> bool {
-    waiter.abilities.room != Room::Never
+    waiter.capabilities.room != Room::Never
 }
 
 /// Takes back what was told, so that it can be told again.
 fn take(under: &mut TestedWaiter, pair: &Pair, token: u64) {
-    let abilities = &under.waiter.declaration().abilities;
-    if !abilities.receives {
+    let capabilities = &under.waiter.declaration().capabilities;
+    if !capabilities.receives {
         pair.drain();
     }
-    if abilities.trigger == Trigger::OneShot {
+    if capabilities.trigger == Trigger::OneShot {
         under.waiter.modify(pair.as_fd(), Interest::READ, token).unwrap();
     }
 }
@@ -93,7 +93,7 @@ fn it_is_told_again_as_the_trigger_says() {
         under.add(pair.as_fd(), 5);
         pair.make_ready();
         assert!(under.only(5).wants_read());
-        match under.waiter.declaration().abilities.trigger {
+        match under.waiter.declaration().capabilities.trigger {
             Trigger::Level => {
                 assert!(under.only(5).wants_read());
                 pair.drain();
@@ -123,10 +123,10 @@ fn the_end_of_a_stream_is_told() {
         let ready = under.only(9);
         assert!(ready.wants_read(), "{ready:?}");
         // One direction of a TCP connection has ended, which is no hang-up.
-        if under.waiter.declaration().abilities.names_hang_up && pair.name != "tcp socket" {
+        if under.waiter.declaration().capabilities.names_hang_up && pair.name != "tcp socket" {
             assert!(ready.contains(Ready::HANG_UP), "{}: {ready:?}", under.name());
         }
-        if under.waiter.declaration().abilities.receives {
+        if under.waiter.declaration().capabilities.receives {
             assert_eq!(under.events.received(0), b"");
         }
     });
@@ -139,7 +139,7 @@ fn what_was_sent_before_the_end_is_not_lost() {
         pair.make_ready();
         pair.hang_up();
         assert!(under.first(9).wants_read());
-        if under.waiter.declaration().abilities.receives {
+        if under.waiter.declaration().capabilities.receives {
             assert_eq!(under.events.received(0), b"a");
         } else {
             assert_eq!(rustix::io::read(&pair.watched, &mut [0; 8]).unwrap(), 1);
@@ -154,7 +154,7 @@ fn a_connection_that_was_reset_is_told_and_its_error_is_left_to_be_read() {
         under.add(pair.as_fd(), 1);
         let ready = under.only(1);
         assert!(ready.wants_read(), "{}: {ready:?}", waiter.name);
-        if waiter.abilities.receives {
+        if waiter.capabilities.receives {
             assert!(ready.contains(Ready::ERROR), "{}: {ready:?}", waiter.name);
         } else {
             let read = rustix::io::read(&pair.watched, &mut [0; 8]);
@@ -166,7 +166,7 @@ fn a_connection_that_was_reset_is_told_and_its_error_is_left_to_be_read() {
 #[test]
 fn a_pipe_that_nobody_reads_is_an_error_to_who_would_write() {
     for waiter in waiters() {
-        if !waiter.abilities.serves.contains(&Kind::Pipe) || waiter.abilities.room == Room::Never {
+        if !waiter.capabilities.serves.contains(&Kind::Pipe) || waiter.capabilities.room == Room::Never {
             continue;
         }
         let (mut pair, mut under) = (watched::pipe_to_write(), TestedWaiter::test(waiter));
@@ -176,7 +176,7 @@ fn a_pipe_that_nobody_reads_is_an_error_to_who_would_write() {
         pair.hang_up();
         let ready = under.only(1);
         assert!(ready.wants_write(), "{}: {ready:?}", waiter.name);
-        if waiter.abilities.names_hang_up {
+        if waiter.capabilities.names_hang_up {
             assert!(ready.contains(Ready::ERROR), "{}: {ready:?}", waiter.name);
         }
     }
@@ -188,7 +188,7 @@ fn room_to_write_is_told_when_there_is_some() {
         let pair = if pair.kind == Kind::Pipe { watched::pipe_to_write() } else { pair };
         under.try_add(pair.as_fd(), Interest::WRITE, 2).unwrap();
         assert!(under.only(2).contains(Ready::WRITABLE), "an empty one");
-        if under.waiter.declaration().abilities.room == Room::Told {
+        if under.waiter.declaration().capabilities.room == Room::Told {
             under.waiter.remove(pair.as_fd()).unwrap();
             pair.fill();
             under.try_add(pair.as_fd(), Interest::WRITE, 3).unwrap();
@@ -250,7 +250,7 @@ fn what_was_removed_is_told_no_more_though_it_is_ready() {
         under.silent("removed after it was ready");
         pair.make_ready();
         under.silent("ready after it was removed");
-        if under.waiter.declaration().abilities.receives {
+        if under.waiter.declaration().capabilities.receives {
             pair.drain();
         }
         pair.make_ready();
@@ -274,13 +274,13 @@ fn what_a_waiter_does_not_watch_it_refuses_and_says_why() {
     for waiter in waiters() {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         let mut under = TestedWaiter::test(waiter);
-        if waiter.abilities.serves.contains(&Kind::File) {
+        if waiter.capabilities.serves.contains(&Kind::File) {
             under.add(file.as_fd(), 1);
             assert!(under.only(1).wants_read(), "{}: a regular file is always ready", waiter.name);
             continue;
         }
         let others = watched::ALL.map(|make| make());
-        let refused = others.iter().filter(|pair| !waiter.abilities.serves.contains(&pair.kind));
+        let refused = others.iter().filter(|pair| !waiter.capabilities.serves.contains(&pair.kind));
         let refused = refused.map(|pair| pair.as_fd()).chain([file.as_fd()]);
         for fd in refused {
             let error = under.try_add(fd, Interest::READ, 1).unwrap_err();
@@ -352,7 +352,7 @@ fn a_drain_takes_all_there_is_whatever_there_is_room_for() {
             let all = of.drain(events, &mut |events| {
                 for event in events.iter() {
                     tokens.push(event.token);
-                    if !waiter.abilities.receives {
+                    if !waiter.capabilities.receives {
                         pairs[usize::try_from(event.token).unwrap()].drain();
                     }
                 }

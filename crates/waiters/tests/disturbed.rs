@@ -38,7 +38,7 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
             assert_eq!((found, under.events.as_slice()[0].token), (1, 6), "{}", waiter.name);
         });
         let counts = under.waiter.counts();
-        if waiter.abilities.sleeps {
+        if waiter.capabilities.sleeps {
             // What waits for signals takes it for one of a descriptor it does not watch; and a call
             // that has handed requests over tells of them, and not of the signal.
             let disturbed = counts.interrupted + counts.stale;

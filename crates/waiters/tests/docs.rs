@@ -22,7 +22,7 @@ fn yes(is_so: bool) -> &'static str {
 }
 
 fn step(waiter: &Declaration) -> &'static str {
-    match waiter.abilities.timeout_step_ns {
+    match waiter.capabilities.timeout_step_ns {
         1 => "ns",
         1_000 => "µs",
         1_000_000 => "ms",
@@ -31,7 +31,7 @@ fn step(waiter: &Declaration) -> &'static str {
 }
 
 fn kinds(waiter: &Declaration) -> String {
-    let is_in = |kinds: &[Kind]| kinds.iter().all(|kind| waiter.abilities.serves.contains(kind));
+    let is_in = |kinds: &[Kind]| kinds.iter().all(|kind| waiter.capabilities.serves.contains(kind));
     if is_in(&Kind::ALL) {
         return "all".to_owned();
     }
@@ -39,7 +39,7 @@ fn kinds(waiter: &Declaration) -> String {
         return "all but files".to_owned();
     }
     let names: Vec<_> =
-        waiter.abilities.serves.iter().map(|kind| format!("{}s", kind.name())).collect();
+        waiter.capabilities.serves.iter().map(|kind| format!("{}s", kind.name())).collect();
     names.join(", ")
 }
 
@@ -53,7 +53,7 @@ fn the_tables_are_what_is_declared() {
     let header = ["waiter", "what it is", "a wait", "add", "modify", "remove"];
     guide::check("docs/waiters.md", "waiters", &guide::table(&header, what));
     let can = WAITERS.iter().map(|w| {
-        let a = w.abilities;
+        let a = w.capabilities;
         let exclusive = if a.exclusive { ", exclusive" } else { "" };
         let highest = a.highest.map_or(String::new(), |highest| format!(" up to {highest}"));
         vec![
@@ -83,5 +83,5 @@ fn the_tables_are_what_is_declared() {
         "time-outs in",
         "closed while watched",
     ];
-    guide::check("docs/waiters.md", "abilities", &guide::table(&header, can));
+    guide::check("docs/waiters.md", "capabilities", &guide::table(&header, can));
 }

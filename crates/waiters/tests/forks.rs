@@ -13,9 +13,9 @@ fn inherited() -> Vec<&'static Declaration> {
     let all = waiters();
     for waiter in &all {
         let set = (waiter.open)(&Settings::default()).unwrap();
-        assert_eq!(!set.descriptors().is_empty(), waiter.abilities.inherited, "{}", waiter.name);
+        assert_eq!(!set.descriptors().is_empty(), waiter.capabilities.inherited, "{}", waiter.name);
     }
-    all.into_iter().filter(|waiter| waiter.abilities.inherited).collect()
+    all.into_iter().filter(|waiter| waiter.capabilities.inherited).collect()
 }
 
 /// What a child needs of the set, and these.
@@ -63,7 +63,7 @@ fn one_event_goes_to_one_process_where_it_is_told_once() {
     const CHILDREN: usize = 4;
     const ROUNDS: usize = 200;
     for waiter in inherited() {
-        if waiter.abilities.trigger != Trigger::OneShot {
+        if waiter.capabilities.trigger != Trigger::OneShot {
             continue;
         }
         let (pair, report) = (unix(), pipe());

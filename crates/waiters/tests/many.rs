@@ -27,7 +27,7 @@ fn more_than_1024_are_watched_or_refused_clearly() {
         for (token, pair) in pairs.iter().enumerate() {
             match (
                 under.try_add(pair.as_fd(), Interest::READ, token as u64),
-                waiter.abilities.highest,
+                waiter.capabilities.highest,
             ) {
                 (Ok(()), highest) => {
                     assert!(highest.is_none_or(|highest| pair.watched.as_raw_fd() <= highest));
@@ -43,7 +43,7 @@ fn more_than_1024_are_watched_or_refused_clearly() {
                 (Err(error), None) => panic!("{error}"),
             }
         }
-        assert_eq!(watched.len() == MANY, waiter.abilities.highest.is_none());
+        assert_eq!(watched.len() == MANY, waiter.capabilities.highest.is_none());
         under.silent("none is ready");
         for pair in &pairs {
             pair.make_ready();
@@ -80,7 +80,7 @@ fn what_there_is_no_room_for_is_told_by_the_next_waits() {
             }
             // In turns: none twice before all were told once, but for what fills the last wait.
             assert!(told.iter().all(|times| *times <= 2), "{}: {told:?}", waiter.name);
-            if waiter.abilities.trigger != Trigger::Level {
+            if waiter.capabilities.trigger != Trigger::Level {
                 assert!(told.iter().all(|times| *times == 1), "{}: {told:?}", waiter.name);
                 under.silent("all were told");
             }
@@ -129,7 +129,7 @@ fn what_is_closed_while_it_is_watched_comes_out_as_declared() {
         drop(watched);
         let other = other.unwrap();
         let is_gone = || rustix::io::write(&other, b"a").is_err();
-        match waiter.abilities.closed {
+        match waiter.capabilities.closed {
             Closed::Told => {
                 assert!(is_gone());
                 assert_eq!(under.only(2), Ready::INVALID, "{}", waiter.name);
@@ -167,7 +167,7 @@ fn number_of(closed: i32) -> std::os::fd::OwnedFd {
 
 #[test]
 fn epoll_goes_on_watching_what_is_closed_but_has_a_duplicate() {
-    for waiter in waiters().into_iter().filter(|w| w.abilities.closed == Closed::Forgotten) {
+    for waiter in waiters().into_iter().filter(|w| w.capabilities.closed == Closed::Forgotten) {
         let Pair { watched, other, .. } = watched::pipe();
         let mut under = TestedWaiter::test(waiter);
         under.add(watched.as_fd(), 2);
@@ -186,7 +186,7 @@ fn a_waiter_that_ends_leaves_the_descriptors_as_they_were() {
         let flags = |fd: BorrowedFd<'_>| rustix::fs::fcntl_getfl(fd).unwrap();
         for make in watched::STREAMS {
             let mut pair = make();
-            if pair.kind == Kind::Pipe && !waiter.abilities.serves.contains(&Kind::Pipe) {
+            if pair.kind == Kind::Pipe && !waiter.capabilities.serves.contains(&Kind::Pipe) {
                 continue;
             }
             let before = flags(pair.as_fd());

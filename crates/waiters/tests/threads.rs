@@ -16,10 +16,10 @@ use support::{PATIENCE, TestedWaiter, waiters};
 /// Waiters several threads can wait at.
 fn shared() -> Vec<&'static Declaration> {
     let all = waiters();
-    for waiter in all.iter().filter(|waiter| !waiter.abilities.shared) {
+    for waiter in all.iter().filter(|waiter| !waiter.capabilities.shared) {
         assert!((waiter.open)(&Settings::default()).unwrap().share().is_none());
     }
-    all.into_iter().filter(|waiter| waiter.abilities.shared).collect()
+    all.into_iter().filter(|waiter| waiter.capabilities.shared).collect()
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn work(
             while let Ok(count @ 1..) = rustix::io::read(&pair.watched, &mut bytes) {
                 read[at].fetch_add(count, Ordering::Relaxed);
             }
-            if waiter.declaration().abilities.trigger == Trigger::OneShot {
+            if waiter.declaration().capabilities.trigger == Trigger::OneShot {
                 waiter.modify(pair.as_fd(), Interest::READ, event.token).unwrap();
             }
         }
@@ -170,7 +170,7 @@ fn end_all(under: &mut TestedWaiter, threads: usize) -> Vec<Waker> {
 #[test]
 fn one_readiness_goes_to_one_thread_where_it_is_told_once() {
     for waiter in shared() {
-        if waiter.abilities.trigger == Trigger::Level {
+        if waiter.capabilities.trigger == Trigger::Level {
             continue;
         }
         let pairs: Vec<_> = (0..200).map(|_| watched::event()).collect();
@@ -232,15 +232,15 @@ fn told_of_one_event(waiter: &'static Declaration, sets: usize) -> usize {
 fn an_exclusive_one_does_not_wake_the_herd() {
     const SETS: usize = 8;
     for waiter in waiters() {
-        if !waiter.abilities.serves.contains(&iotomy_waiters::Kind::Event) {
+        if !waiter.capabilities.serves.contains(&iotomy_waiters::Kind::Event) {
             continue;
         }
-        if !waiter.abilities.sleeps {
+        if !waiter.capabilities.sleeps {
             continue;
         }
         let told = told_of_one_event(waiter, SETS);
         println!("{}: {told} of {SETS} were told", waiter.name);
         assert!(told >= 1, "{}", waiter.name);
-        assert_eq!(told < SETS, waiter.abilities.exclusive, "{}", waiter.name);
+        assert_eq!(told < SETS, waiter.capabilities.exclusive, "{}", waiter.name);
     }
 }

@@ -66,10 +66,10 @@ fn expected(waiter: &Declaration, operation: &str, times: u64, declared: &[Call]
         add(call.name, call.times.expected(times, DESCRIPTORS, events));
     }
     add("write", events);
-    if !waiter.abilities.receives {
+    if !waiter.capabilities.receives {
         add("read", events);
     }
-    if waiter.abilities.trigger == Trigger::OneShot {
+    if waiter.capabilities.trigger == Trigger::OneShot {
         for call in waiter.calls.modify {
             add(call.name, call.times.expected(events, DESCRIPTORS, 0));
         }
@@ -139,10 +139,10 @@ fn every_waiter_is_declared_whole_and_once() {
         assert_eq!(all.is_empty(), waiter.man.is_empty(), "{}", waiter.name);
         let page = |page: &&str| page.ends_with(')') && page.contains('(');
         assert!(waiter.man.iter().all(page), "{}", waiter.name);
-        assert!(!waiter.abilities.serves.is_empty());
+        assert!(!waiter.capabilities.serves.is_empty());
         assert!(calls.wait.iter().all(|call| call.times != Times::Exactly(0)));
         // What is sent again by another thread is nobody's to receive.
-        assert!(!(waiter.abilities.shared && waiter.abilities.receives));
+        assert!(!(waiter.capabilities.shared && waiter.capabilities.receives));
     }
     assert!(iotomy_waiters::waiter("no-such-waiter").is_none());
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         schema: DoctorRun::SCHEMA,
         started: rfc3339(SystemTime::now()),
         machine: machine(),
-        abilities: try_all(&context),
+        checks: try_all(&context),
     };
     let (mut written, mut saved) = (Ok(()), Ok(()));
     if !json.as_ref().is_some_and(OutputFile::is_standard) {

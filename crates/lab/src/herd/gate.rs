@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use iotomy_host::Skip;
-use iotomy_waiters::{Abilities, Declaration, Kind, Model, WAITERS};
+use iotomy_waiters::{Capabilities, Declaration, Kind, Model, WAITERS};
 
 use crate::harness::patience::Patience;
 use crate::herd::plan::{Plan, SharedSet, Wait};
@@ -42,7 +42,7 @@ pub(crate) const WAITS: [(&str, Wait); 8] = [
 pub(crate) fn waits() -> Vec<&'static str> {
     let is_above = |waiter: &Declaration| WAITS.iter().any(|(name, _)| *name == waiter.name);
     let can = |waiter: &Declaration| {
-        let Abilities { model, sleeps, receives, serves, .. } = waiter.abilities;
+        let Capabilities { model, sleeps, receives, serves, .. } = waiter.capabilities;
         sleeps && !receives && model != Model::Signals && serves.contains(&Kind::Listener)
     };
     let others = WAITERS.iter().filter(|waiter| can(waiter) && !is_above(waiter));

@@ -244,7 +244,7 @@ impl Member<'_> {
 
     /// Waits on a set that contains the listener, and takes what an event announces.
     fn at_set(&self, set: &mut dyn Waiter) -> Result<Never, Failed> {
-        let trigger = set.declaration().abilities.trigger;
+        let trigger = set.declaration().capabilities.trigger;
         let mut events = Events::with_capacity(1);
         self.ready();
         loop {

@@ -75,5 +75,5 @@ impl SharedSet {
 
 /// Whether the members share one set of this waiter.
 pub(crate) fn is_shared(waiter: &Declaration) -> bool {
-    waiter.abilities.inherited && waiter.abilities.trigger == Trigger::OneShot
+    waiter.capabilities.inherited && waiter.capabilities.trigger == Trigger::OneShot
 }

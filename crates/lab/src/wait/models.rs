@@ -311,21 +311,21 @@ fn take(
     events: &Events,
     mut put: impl FnMut(f64),
 ) -> Result<(), Skip> {
-    let abilities = &waiter.declaration().abilities;
+    let capabilities = &waiter.declaration().capabilities;
     for (at, event) in events.iter().enumerate() {
         let reader = count(event.token);
-        if abilities.receives {
+        if capabilities.receives {
             let times = events.received(at).as_chunks().0;
             times.iter().for_each(|time| put(u64::from_ne_bytes(*time) as f64));
             continue;
         }
         while let Some(time) = received(ring, reader) {
             put(time);
-            if abilities.trigger != Trigger::Edge {
+            if capabilities.trigger != Trigger::Edge {
                 break;
             }
         }
-        if abilities.trigger == Trigger::OneShot {
+        if capabilities.trigger == Trigger::OneShot {
             waiter.modify(ring.reader(reader), Interest::READ, event.token).map_err(refused)?;
         }
     }

@@ -3,7 +3,7 @@
 
 use iotomy_host::Skip;
 use iotomy_waiters::rounds::Ring;
-use iotomy_waiters::{Abilities, Model, WAITERS, Waiter};
+use iotomy_waiters::{Capabilities, Model, WAITERS, Waiter};
 
 use crate::harness::bounds::SoftLimit;
 use crate::harness::{Params, Takes};
@@ -20,18 +20,18 @@ pub(super) fn waiters() -> Vec<&'static str> {
 /// Returns those that block while nothing happens: the others take seconds of CPU time per round
 /// with thousands of descriptors, and run only if they are asked for.
 pub(super) fn blocking_waiters() -> Vec<&'static str> {
-    that(|abilities| abilities.sleeps)
+    that(|capabilities| capabilities.sleeps)
 }
 
 /// Returns the waiters of one model.
 pub(super) fn waiters_of(model: Model) -> Vec<&'static str> {
-    that(|abilities| abilities.model == model)
+    that(|capabilities| capabilities.model == model)
 }
 
-/// Returns the waiters that make system calls and whose abilities are so.
-pub(super) fn that(is_so: impl Fn(&Abilities) -> bool) -> Vec<&'static str> {
+/// Returns the waiters that make system calls and whose capabilities are so.
+pub(super) fn that(is_so: impl Fn(&Capabilities) -> bool) -> Vec<&'static str> {
     let waiters = WAITERS.iter().filter(|waiter| !waiter.calls.wait.is_empty());
-    waiters.filter(|waiter| is_so(&waiter.abilities)).map(|waiter| waiter.name).collect()
+    waiters.filter(|waiter| is_so(&waiter.capabilities)).map(|waiter| waiter.name).collect()
 }
 
 /// The range of that number, up to what a machine might allow.

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Checks whether a waiter works here, with descriptors up to about this number.
 pub(super) fn probe(name: &str, highest: u64) -> Result<(), Skip> {
     let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
-    match found.abilities.highest {
+    match found.capabilities.highest {
         Some(most) if highest > u64::from(most.unsigned_abs()) => {
             return Err(Skip(format!(
                 "{name} supports descriptors up to {most}, and the highest here is {highest}; use \

@@ -16,7 +16,7 @@ pub(crate) fn this_thread() -> i32 {
 /// that the kernel itself has disturbed, as when a ring the thread had is taken down, goes on as
 /// restart_syscall(2).
 pub(crate) fn until_asleep(thread: i32, waiter: &Declaration) {
-    if !waiter.abilities.sleeps {
+    if !waiter.capabilities.sleeps {
         return;
     }
     let number = |name| syscalls::number(Abi::X86_64, name).unwrap().to_string();

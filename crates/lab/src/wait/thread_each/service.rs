@@ -143,7 +143,7 @@ fn start_waiter(shared: &Arc<Shared>, name: String) -> Result<(), Skip> {
 
 /// Serves events until a call fails; the client then reports that events were not served.
 fn serve_all(shared: &Shared, waiter: &mut dyn Waiter) {
-    let rearms = waiter.declaration().abilities.trigger == Trigger::OneShot;
+    let rearms = waiter.declaration().capabilities.trigger == Trigger::OneShot;
     let mut events = Events::with_capacity(BATCH);
     while waiter.wait(&mut events, None).is_ok() {
         for event in &events {

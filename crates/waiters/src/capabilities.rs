@@ -2,7 +2,7 @@
 
 /// The features of a waiter.
 #[derive(Debug, Clone, Copy)]
-pub struct Abilities {
+pub struct Capabilities {
     /// How it learns of what happens.
     pub model: Model,
     /// When it reports a descriptor.

@@ -1,4 +1,4 @@
-//! The parts of a trial: an ability with the function that tries it, the facts a trial may depend
+//! The parts of a trial: a check with the function that tries it, the facts a trial may depend
 //! on, and the wording of its outcome.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use iotomy_sys::probe::Refusal;
 
 /// Something a part of iotomy needs.
 #[derive(Debug)]
-pub struct Ability {
+pub struct Check {
     /// Its name, unique among all.
     pub name: &'static str,
     /// The parts of iotomy that need it.
@@ -18,13 +18,13 @@ pub struct Ability {
     pub try_it: fn(&Context) -> Outcome,
 }
 
-/// Abilities of one kind.
+/// Checks of one kind.
 #[derive(Debug)]
 pub struct Group {
     /// Their common subject.
     pub name: &'static str,
     /// In the order to show them.
-    pub abilities: &'static [Ability],
+    pub checks: &'static [Check],
 }
 
 /// The facts a trial may depend on.
