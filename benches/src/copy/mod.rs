@@ -26,7 +26,7 @@ use crate::bench::{Bench, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::copy::contender::{Tool, Tools};
-use crate::copy::races::{CopyRaces, Plan};
+use crate::copy::races::{CopyRaces, RacesPlan};
 use crate::copy::results::CopyResults;
 use crate::copy::volumes::Workshop;
 use crate::options::Options;
@@ -89,7 +89,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     let mut conditions = Conditions::begin(&args.options)?;
     let bandwidth = bandwidth::memory_copy();
     let (peers, missing) = peers(&tools);
-    let plan = Plan {
+    let plan = RacesPlan {
         signals: &signals,
         tools: &tools,
         workshop: &workshop,

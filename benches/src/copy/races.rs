@@ -50,7 +50,7 @@ pub(crate) struct Race {
 }
 
 /// The races to run, and their settings.
-pub(crate) struct Plan<'a> {
+pub(crate) struct RacesPlan<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) tools: &'a Tools,
     pub(crate) workshop: &'a Workshop,
@@ -75,7 +75,7 @@ pub(crate) struct CopyRaces {
     pub(crate) skipped: Vec<(String, String)>,
 }
 
-impl Plan<'_> {
+impl RacesPlan<'_> {
     /// Runs all races, one file system after the other.
     pub(crate) fn run(&self, order: &mut Order) -> Result<CopyRaces> {
         let feed = self.workshop.path().join("feed");

@@ -1,6 +1,6 @@
 //! The movers of a sweep: each with the options that it declares as worth comparing.
 
-use iotomy_movers::{Declaration, MOVERS};
+use iotomy_movers::{MOVERS, MoverDeclaration};
 
 use crate::copy::contender::Variant;
 
@@ -9,7 +9,7 @@ use crate::copy::contender::Variant;
 pub(crate) fn variants() -> Vec<Variant> {
     let mut variants = Vec::new();
     for mover in MOVERS {
-        let Declaration { name, calls, tunings, .. } = *mover.declaration();
+        let MoverDeclaration { name, calls, tunings, .. } = *mover.declaration();
         // `null` moves nothing.
         if calls.is_empty() {
             continue;

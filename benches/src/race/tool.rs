@@ -146,7 +146,7 @@ fn of_iotomy(json: &Path) -> Result<ToolRace> {
     let race = store::load_race(json)?;
     let found = race.comparisons.iter().find(|found| found.metric == Metric::Wall);
     let found = found.context("iotomy compared nothing")?;
-    let times = [0, 1].map(|at| race.contenders[at].runs.iter().map(|run| run.wall_ns as f64));
+    let times = [0, 1].map(|at| race.commands[at].runs.iter().map(|run| run.wall_ns as f64));
     Ok(ToolRace {
         verdict: match found.verdict {
             RaceVerdict::Faster => Verdict::Faster,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iotomy_host::file_systems;
-use iotomy_movers::chooser::{Plan, Report};
+use iotomy_movers::chooser::{MoverPlan, Report};
 use iotomy_movers::{End, Kind, Moved, Mover, Probe};
 use iotomy_record::path_text;
 use iotomy_record::{
@@ -86,7 +86,7 @@ pub(crate) fn begin(
     options: &Options,
     source: &Source,
     target: &Target<'_>,
-    plan: &Plan,
+    plan: &MoverPlan,
 ) -> CopyPart {
     let new = if target.changes_its_folder() { "new " } else { "" };
     let spare = plan.steps.iter().map(|step| MoverReason {

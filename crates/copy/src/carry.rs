@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use iotomy_movers::chooser::{self, Failed, Plan, Report};
+use iotomy_movers::chooser::{self, Failed, MoverPlan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved, Reflink};
 
 use crate::error::{Result, number, unsuited};
 use crate::fault::{SMALLER, Stop, all_refused, failed};
 use crate::rehearsal::rehearse;
-use crate::session::Session;
+use crate::session::CopySession;
 use crate::source::Source;
 use crate::target::Target;
 use crate::{CopyError, Detail, Options, account};
 
 /// Copies one of this many sources to the target's position.
 pub(crate) fn carry(
-    session: &mut Session<'_>,
+    session: &mut CopySession<'_>,
     source: &Source,
     target: &Target<'_>,
     (count, before, sources): (Option<u64>, u64, usize),
@@ -65,7 +65,12 @@ fn is_terminal(end: &End<'_>) -> bool {
 }
 
 /// The movers for this pair.
-fn plan(options: &Options, source: &Source, target: &Target<'_>, job: &Job<'_>) -> Result<Plan> {
+fn plan(
+    options: &Options,
+    source: &Source,
+    target: &Target<'_>,
+    job: &Job<'_>,
+) -> Result<MoverPlan> {
     let (from, to) = (source.end(), target.end());
     let must_share = job.reflink == Reflink::Always;
     let pair = || format!("cannot copy {} to {}", source.name, target.name);

@@ -15,7 +15,7 @@ use crate::error::{Result, message, unsuited, unwritable};
 use crate::fault::Stop;
 use crate::names::{is_standard_input, is_standard_output};
 use crate::same::lies_in;
-use crate::session::Session;
+use crate::session::CopySession;
 use crate::target::TargetPlace;
 use crate::transfer::{sync_folder, transfer};
 use crate::{Account, CopyError, Detail, Options, Placement, Watcher};
@@ -46,7 +46,7 @@ pub fn copy(
         Err(errno) => is_no_folder(options, sources, target, *errno)?,
     }
     let has_more = folder.is_ok() && sources.len() > 1;
-    let mut session = Session::new(options, watcher, has_more);
+    let mut session = CopySession::new(options, watcher, has_more);
     match folder {
         // The file is replaced in the directory that was found, whoever owns the links on the way.
         Ok(_) if options.placement == Placement::Atomic => match Place::folder(target) {
@@ -102,7 +102,7 @@ fn is_no_folder(options: &Options, sources: &[PathBuf], target: &Path, errno: Er
 
 /// Copies every source into a directory, under the last component of its name. A failure does
 /// not prevent the other copies.
-fn fill_folder(session: &mut Session<'_>, sources: &[PathBuf], path: &Path, folder: &OwnedFd) {
+fn fill_folder(session: &mut CopySession<'_>, sources: &[PathBuf], path: &Path, folder: &OwnedFd) {
     let mut made: HashSet<&OsStr> = HashSet::new();
     for source in sources {
         let name = match source.file_name() {
@@ -140,7 +140,7 @@ fn fill_folder(session: &mut Session<'_>, sources: &[PathBuf], path: &Path, fold
 }
 
 /// Copies sources into one file.
-fn copy_into(session: &mut Session<'_>, sources: &[PathBuf], place: TargetPlace<'_>) {
+fn copy_into(session: &mut CopySession<'_>, sources: &[PathBuf], place: TargetPlace<'_>) {
     match transfer(session, sources, place) {
         // A reader that has seen enough.
         Ok(()) | Err(Stop::ReaderGone) => {}

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use iotomy_movers::chooser::{self, Plan};
+use iotomy_movers::chooser::{self, MoverPlan};
 use iotomy_movers::{End, Kind};
 use rustix::fs::{SeekFrom, seek, tell};
 
@@ -32,7 +32,7 @@ pub(crate) fn rehearse(
     options: &Options,
     source: &Source,
     target: &Target<'_>,
-    plan: &Plan,
+    plan: &MoverPlan,
     sources: usize,
 ) -> Result<()> {
     let has = |name| plan.steps.iter().any(|step| step.mover.declaration().name == name);
@@ -78,7 +78,7 @@ fn gives_again(source: &End<'_>) -> bool {
     source.has_true_size() || source.kind() == Kind::Block || source.is_zero_device()
 }
 
-fn untried(source: &Source, target: &Target<'_>, plan: &Plan, why: &str) -> CopyError {
+fn untried(source: &Source, target: &Target<'_>, plan: &MoverPlan, why: &str) -> CopyError {
     let movers: Vec<&str> = plan.steps.iter().map(|step| step.mover.declaration().name).collect();
     let (movers, old) = (movers.join(" or "), &target.name);
     CopyError::Unsuited(format!(

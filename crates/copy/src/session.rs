@@ -11,7 +11,7 @@ use crate::source::FileSystems;
 use crate::{Account, CopyError, Detail, Options, Progress, Watcher};
 
 /// The options of a copy, and its results so far.
-pub(crate) struct Session<'a> {
+pub(crate) struct CopySession<'a> {
     pub(crate) options: &'a Options,
     pub(crate) systems: FileSystems,
     pub(crate) watcher: &'a mut dyn Watcher,
@@ -19,7 +19,7 @@ pub(crate) struct Session<'a> {
     pub(crate) account: Account,
 }
 
-impl<'a> Session<'a> {
+impl<'a> CopySession<'a> {
     /// `has_more`: there may be several targets.
     pub(crate) fn new(options: &'a Options, watcher: &'a mut dyn Watcher, has_more: bool) -> Self {
         let has_parts = options.detail >= Detail::Parts;

@@ -25,7 +25,7 @@ use crate::error::{
 use crate::fault::Stop;
 use crate::names::is_standard_input;
 use crate::same::refuse_pipe_to_itself;
-use crate::session::Session;
+use crate::session::CopySession;
 use crate::source::Source;
 use crate::target::{Target, TargetPlace, articled};
 use crate::verify::{Begin, can_be_read_again, ends_behind, refuse_pipes};
@@ -33,7 +33,7 @@ use crate::{CopyError, Options, preserve};
 
 /// Copies every source into the target.
 pub(crate) fn transfer(
-    session: &mut Session<'_>,
+    session: &mut CopySession<'_>,
     sources: &[PathBuf],
     place: TargetPlace<'_>,
 ) -> Result<(), Stop> {
@@ -120,7 +120,7 @@ fn new_mode(source: &Source, alone: bool, preserve: bool) -> Mode {
 
 /// Finds what can be known to fail.
 fn check(
-    session: &mut Session<'_>,
+    session: &mut CopySession<'_>,
     first: &Source,
     looked_at: &[PlannedSource],
     target: &Target<'_>,
@@ -191,7 +191,7 @@ struct RemainingBytes {
 /// Brings all that is wanted of the sources into the target, and sees to it that it stays; returns how many bytes
 /// that was.
 fn fill(
-    session: &mut Session<'_>,
+    session: &mut CopySession<'_>,
     first: Source,
     rest: &[PathBuf],
     target: &Target<'_>,
@@ -247,7 +247,7 @@ fn close(source: Source, target: &Target<'_>, written: u64, more: bool) -> Resul
     })
 }
 
-fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
+fn sync(session: &mut CopySession<'_>, target: &Target<'_>) -> Result<()> {
     let begun = Instant::now();
     // Preserved attributes, and a new file's inode, are more than its data.
     let whole = session.options.preserve || target.changes_its_folder();
@@ -261,7 +261,7 @@ fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
 
 /// Syncs a directory in which a name was created or replaced; errors call it `name`.
 pub(crate) fn sync_folder(
-    session: &mut Session<'_>,
+    session: &mut CopySession<'_>,
     folder: BorrowedFd<'_>,
     name: &Path,
 ) -> Result<()> {

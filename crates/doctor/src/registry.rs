@@ -24,9 +24,8 @@ pub fn try_all(context: &Context) -> Vec<TriedCheck> {
         tried(observer.declaration().name, DoctorRun::OBSERVERS, "trace", outcome)
     });
     let others = GROUPS.iter().flat_map(|group| {
-        let one = |check: &Check| {
-            tried(check.name, group.name, check.purpose, (check.try_it)(context))
-        };
+        let one =
+            |check: &Check| tried(check.name, group.name, check.purpose, (check.try_it)(context));
         group.checks.iter().map(one)
     });
     observers.chain(others).collect()

@@ -10,10 +10,10 @@ use iotomy_record::{LedgerRow, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "blocked-on",
     verdict: Verdict::Note,
     summary: "for at least half of the run, every watched thread was blocked",

@@ -7,10 +7,10 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Run, total};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "connection-per-request",
     verdict: Verdict::Advice,
     summary: "a program made a new connection to one peer for nearly each request",

@@ -3,9 +3,9 @@
 use iotomy_record::{Metric, Race, RaceCommand, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "different-output",
     verdict: Verdict::Suspect,
     summary: "two commands wrote different numbers of bytes to standard output",

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "disturbed",
     verdict: Verdict::Note,
     summary: "rounds of runs were disturbed",

@@ -7,10 +7,10 @@ use iotomy_record::numbers::thousands;
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "errors-as-work",
     verdict: Verdict::Suspect,
     summary: "most calls of a kind failed: the timed work is errors",

@@ -5,11 +5,11 @@ use iotomy_record::{FileUse, Process, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::opened_again::{MANY, OPENS, WORTH};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "few-files-opened",
     verdict: Verdict::Advice,
     summary: "many opens, and few files that were read, written or mapped",

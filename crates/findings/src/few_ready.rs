@@ -5,10 +5,10 @@ use iotomy_record::numbers::{thousands, three_digits};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "few-ready",
     verdict: Verdict::Advice,
     summary: "poll scans many descriptors and finds few of them ready",

@@ -2,9 +2,9 @@
 
 use iotomy_record::{Race, Verdict};
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "filtered",
     verdict: Verdict::Note,
     summary: "every command ran with a seccomp filter",

@@ -12,7 +12,7 @@ use crate::run::Run;
 
 /// A finding that can be made.
 #[derive(Debug)]
-pub struct Declaration {
+pub struct FindingDeclaration {
     /// Its name in records.
     pub id: &'static str,
     /// How it is meant.
@@ -68,7 +68,7 @@ impl UnnamedFinding {
     }
 }
 
-impl Declaration {
+impl FindingDeclaration {
     pub(crate) fn finding(&self, found: UnnamedFinding) -> Finding {
         Finding {
             id: self.id.to_owned(),

@@ -7,10 +7,10 @@ use iotomy_record::{Call, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Run, total};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "herd",
     verdict: Verdict::Advice,
     summary: "calls of accept found no connection after a wake-up (thundering herd)",

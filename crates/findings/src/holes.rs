@@ -5,10 +5,10 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run, is_library};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "holes",
     verdict: Verdict::Note,
     summary: "a source has holes: ranges without storage",

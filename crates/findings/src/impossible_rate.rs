@@ -9,12 +9,12 @@ use iotomy_record::numbers::{bytes, duration};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
+use crate::finding::{Copied, FindingDeclaration, Rule, UnnamedFinding};
 use crate::known_limits::KnownLimits;
 use crate::run::{Flow, NULL, Run, ZERO, rate};
 use crate::{by_reference, holes, mapped_untouched};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "impossible-rate",
     verdict: Verdict::Impossible,
     summary: "the rate is higher than this machine's memory allows",

@@ -60,7 +60,7 @@ use std::collections::BTreeSet;
 use iotomy_record::{Anatomy, CopyRun, Finding, Limits, Race, Trace};
 
 pub use facts::Fact;
-pub use finding::Declaration;
+pub use finding::FindingDeclaration;
 pub use registry::FINDINGS;
 
 use finding::{Copied, Rule};

@@ -5,10 +5,10 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{MIB, Run, is_library};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "mapped-untouched",
     verdict: Verdict::Suspect,
     summary: "a file was mapped and written to a target, but most of its pages were not touched",

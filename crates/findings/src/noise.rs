@@ -4,9 +4,9 @@ use iotomy_record::numbers::fixed;
 use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "noise",
     verdict: Verdict::Suspect,
     summary: "runs of one command differ by more than the commands do",

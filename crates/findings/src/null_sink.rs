@@ -5,10 +5,10 @@ use iotomy_record::numbers::bytes;
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
+use crate::finding::{Copied, FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, Run};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "null-sink",
     verdict: Verdict::Note,
     summary: "the bytes went to the null device, which does not read them",

@@ -4,9 +4,9 @@ use iotomy_record::{Anatomy, DissectedCall, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "open-not-read",
     verdict: Verdict::Note,
     summary: "whether open, create and close reached the block layer",

@@ -7,10 +7,10 @@ use iotomy_record::numbers::{duration, share, thousands};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "opened-again",
     verdict: Verdict::Advice,
     summary: "a program opened one file many times",

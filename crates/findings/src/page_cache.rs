@@ -5,10 +5,10 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "page-cache",
     verdict: Verdict::Note,
     summary: "how much of the source was in the page cache at its first read",

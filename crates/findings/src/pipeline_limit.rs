@@ -7,10 +7,10 @@ use iotomy_record::{FileKind, Process, Verdict};
 use serde_json::{Value, json};
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Rows, Run};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "pipeline-limit",
     verdict: Verdict::Note,
     summary: "one process of a pipeline ran all the time, and the others waited for it",

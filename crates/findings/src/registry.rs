@@ -1,6 +1,6 @@
 //! The list of all findings.
 
-use crate::finding::Declaration;
+use crate::finding::FindingDeclaration;
 use crate::{
     blocked_on, by_reference, connection_per_request, cpu_saturation, ctl_per_event,
     different_output, disturbed, errors_as_work, failures, few_files_opened, few_ready, filtered,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Every finding, the gravest first.
-pub static FINDINGS: &[&Declaration] = &[
+pub static FINDINGS: &[&FindingDeclaration] = &[
     &impossible_rate::DECLARATION,
     &mapped_untouched::DECLARATION,
     &errors_as_work::DECLARATION,

@@ -5,10 +5,10 @@ use iotomy_record::{FileKind, FileUse, Process, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, RING_READS, RING_WRITES, Rows, Run, ZERO, is_library};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "relay",
     verdict: Verdict::Advice,
     summary: "a program relayed bytes through its own memory from one descriptor to another",

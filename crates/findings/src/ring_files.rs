@@ -5,10 +5,10 @@ use iotomy_record::numbers::{counted, thousands};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Rows, Run};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "ring-files",
     verdict: Verdict::Advice,
     summary: "many requests to io_uring went to few files, and none was a registered file",

@@ -5,10 +5,10 @@ use iotomy_record::numbers::thousands;
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "ring-overflow",
     verdict: Verdict::Advice,
     summary: "results of requests found io_uring's completion queue full",

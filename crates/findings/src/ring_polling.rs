@@ -5,10 +5,10 @@ use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "ring-polling",
     verdict: Verdict::Advice,
     summary: "a submission thread of io_uring polled its queue for few requests",

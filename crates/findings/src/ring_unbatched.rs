@@ -5,10 +5,10 @@ use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "ring-unbatched",
     verdict: Verdict::Advice,
     summary: "requests to io_uring were submitted one a call",

@@ -5,10 +5,10 @@ use iotomy_record::{Process, RingOperation, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "ring-workers",
     verdict: Verdict::Advice,
     summary: "most requests of a kind to io_uring are carried out by its worker threads",

@@ -4,9 +4,9 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Race, RaceCommand, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "shell",
     verdict: Verdict::Note,
     summary: "a command's time includes the start of a shell",

@@ -5,11 +5,11 @@ use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{RING_WRITES, Run, is_made_up};
 use crate::small_requests;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "small-appends",
     verdict: Verdict::Advice,
     summary: "a program wrote a file (a log) line by line",

@@ -5,10 +5,10 @@ use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, RING_READS, RING_WRITES, Rows, Run, ZERO, is_made_up};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "small-requests",
     verdict: Verdict::Advice,
     summary: "many small reads or writes in sequence: larger ones would save time",

@@ -8,10 +8,10 @@ use iotomy_record::{FileKind, FileUse, Process, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::Run;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "split-message",
     verdict: Verdict::Advice,
     summary: "messages in two small writes, each followed by a wait as long as a delayed ACK",

@@ -7,10 +7,10 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
+use crate::finding::{Copied, FindingDeclaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "still-dirty",
     verdict: Verdict::Note,
     summary: "written bytes had not reached their device when the run ended",

@@ -4,10 +4,10 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 use crate::known_limits::KnownLimits;
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "too-short",
     verdict: Verdict::Suspect,
     summary: "a run takes little longer than the start of a program",

@@ -4,9 +4,9 @@ use iotomy_record::{Metric, Race, Trace, Verdict};
 use serde_json::json;
 
 use crate::facts::Fact;
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "traced-otherwise",
     verdict: Verdict::Suspect,
     summary: "the traced run took a different time than the timed runs",

@@ -3,9 +3,9 @@
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::finding::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{FindingDeclaration, Rule, UnnamedFinding};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: FindingDeclaration = FindingDeclaration {
     id: "untraced",
     verdict: Verdict::Note,
     summary: "a command was not traced, so its time is not accounted for",

@@ -10,7 +10,7 @@ mod earlier;
 
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Against, Change, Difference, Measure, Race, RaceVerdict, Verdict};
-use iotomy_stats::sessions::{Session, SessionVerdict, apart};
+use iotomy_stats::sessions::{LeveledSession, SessionVerdict, apart};
 
 pub use self::earlier::{Candidate, Earlier};
 use crate::HistoryError;
@@ -157,7 +157,7 @@ fn impossible(race: &Race) -> String {
 /// Compares a measure with that of each session of the baseline, of which `then` is the newest.
 fn change(then: &Measure, now: &Measure, sessions: &[&Measure], has_verdict: bool) -> Change {
     let is_counted = then.unit.is_empty();
-    let sessions: Vec<Session> = sessions.iter().filter_map(|one| session(one)).collect();
+    let sessions: Vec<LeveledSession> = sessions.iter().filter_map(|one| session(one)).collect();
     let held = match session(now) {
         Some(now) if then.value > 0.0 && !is_counted => apart(&sessions, &now),
         _ => None,
@@ -187,10 +187,12 @@ fn change(then: &Measure, now: &Measure, sessions: &[&Measure], has_verdict: boo
 }
 
 /// A measure as a session of [`iotomy_stats`]; none for a value without a logarithm.
-fn session(measure: &Measure) -> Option<Session> {
+fn session(measure: &Measure) -> Option<LeveledSession> {
     let positive = measure.samples.iter().copied().filter(|value| *value > 0.0);
-    (measure.value > 0.0)
-        .then(|| Session { level: measure.value.ln(), samples: positive.map(f64::ln).collect() })
+    (measure.value > 0.0).then(|| LeveledSession {
+        level: measure.value.ln(),
+        samples: positive.map(f64::ln).collect(),
+    })
 }
 
 /// Of a rate, more is faster; of a time, slower.

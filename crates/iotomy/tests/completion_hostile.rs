@@ -6,7 +6,7 @@ use crate::support;
 use std::fs;
 use std::path::Path;
 
-use support::sessions::{Session, tools};
+use support::sessions::{TerminalSession, tools};
 use support::{has, iotomy, program};
 
 /// Names that a process of another user could have, each of which runs a command, or becomes another text, where it
@@ -73,7 +73,7 @@ fn puts_names_in_as_texts(shell: &str) {
         "zsh" => format!("ZDOTDIR={at} zsh -d -i"),
         _ => format!("fish --no-config --private --init-command 'source {at}/config'"),
     };
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "env -i PATH={at}/tools:$PATH HOME={at} TERM=xterm LANG=C.UTF-8 STUB_FOLDER={at} {begun}"
     ));
     for quotation in ["", "'", "\""] {
@@ -92,7 +92,7 @@ fn puts_names_in_as_texts(shell: &str) {
 }
 
 /// Waits for a file, takes it away, and returns what it holds.
-fn taken(session: &Session, path: &Path) -> String {
+fn taken(session: &TerminalSession, path: &Path) -> String {
     session.until(&format!("{} is there", path.display()), || path.exists().then_some(()));
     let text = fs::read_to_string(path).unwrap();
     fs::remove_file(path).unwrap();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use folders::Folder;
-use iotomy_movers::{Declaration, MOVERS, Probe};
+use iotomy_movers::{MOVERS, MoverDeclaration, Probe};
 use support::copying::content;
 use support::{Need, each_observer, skip, traced};
 
@@ -145,7 +145,7 @@ fn more(counts: &Counts, nothing: &Counts, call: &str) -> u64 {
     of(counts).saturating_sub(of(nothing))
 }
 
-fn check(declaration: &Declaration, counts: &Counts, nothing: &Counts, label: &str) {
+fn check(declaration: &MoverDeclaration, counts: &Counts, nothing: &Counts, label: &str) {
     let declared = declaration.calls;
     let of_rings = counts.keys().map(String::as_str).filter(|name| name.starts_with("ring:"));
     for call in MOVING.split(' ').chain(of_rings) {

@@ -10,7 +10,7 @@ use iotomy_observe::FEATURES;
 use iotomy_record::store::load_trace;
 use iotomy_record::{MissingFeature, Trace};
 use iotomy_test_requirements::guide;
-use support::sessions::{Session, tools};
+use support::sessions::{TerminalSession, tools};
 use support::{IOTOMY, Need, bare, bpf, iotomy, root, skip};
 
 const REFUSE: &str = "IOTOMY_REFUSE";
@@ -192,7 +192,7 @@ fn the_live_view_has_the_same_counts_without_what_may_be_refused() {
     }
     const COMMAND: &str = r#"perl -e 'syswrite STDERR, q(.) for 1 .. 23; 1 until -e "go"'"#;
     for refused in ["map=27:EPERM", "map=29:EPERM", "command=batch:EPERM", "helper=181:EINVAL"] {
-        let session = Session::start(&format!(
+        let session = TerminalSession::start(&format!(
             "{REFUSE}={refused} {IOTOMY} trace --live --observer bpf --json record {COMMAND}"
         ));
         // What it asks again and again; it may have written before the first interval ends.

@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use support::sessions::{Session, members, tools};
+use support::sessions::{TerminalSession, members, tools};
 use support::{IOTOMY, has, iotomy, until};
 
 /// The lines of `copy --list`, on a terminal of some rows, with the surroundings of `before`.
@@ -13,7 +13,7 @@ fn listed(rows: u32, before: &str, options: &str) -> String {
          printf '#!/bin/sh\\necho PAGED \"$@\"; head -n 1\\n' > pager; chmod +x pager\n\
          {before} {IOTOMY} copy --list {options}"
     );
-    let session = Session::start(&line);
+    let session = TerminalSession::start(&line);
     session.until_shown("status ");
     let seen = session.seen();
     assert!(seen.contains("status 0"), "{seen}");
@@ -68,7 +68,7 @@ fn an_interrupt_is_the_pagers_and_nothing_is_left_behind() {
     }
     let line =
         format!("unset PAGER IOTOMY_PAGER LESS; stty rows 10 cols 100; {IOTOMY} copy --list");
-    let mut session = Session::start(&line);
+    let mut session = TerminalSession::start(&line);
     // The prompt of less.
     session.until_shown("\n:");
     session.press("\x03");

@@ -6,7 +6,7 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 use support::attached::Attached;
-use support::sessions::{BUSY, ENTERED, LEFT, Session, members, tools};
+use support::sessions::{BUSY, ENTERED, LEFT, TerminalSession, members, tools};
 use support::{BackgroundProcess, IOTOMY, bare, each_observer, has, send, state, until};
 
 #[test]
@@ -16,8 +16,9 @@ fn a_command_that_ends_ends_the_view_and_its_output_and_report_follow() {
     }
     each_observer(|observer| {
         let command = r#"perl -e '$| = 1; print "-t STDOUT\n" if -t STDOUT; print "a line\n"; 1 until -e "go"; exit 7'"#;
-        let session =
-            Session::start(&format!("{IOTOMY} trace --live --observer {observer} {command}"));
+        let session = TerminalSession::start(&format!(
+            "{IOTOMY} trace --live --observer {observer} {command}"
+        ));
         session.until_shown("[calls]");
         fs::write(session.file("go"), "").unwrap();
         let seen = session.end(7);
@@ -35,7 +36,7 @@ fn q_ends_the_watch_of_a_process() {
     each_observer(|observer| {
         let (subject, _) =
             BackgroundProcess::ready(&["perl", "-e", "$| = 1; print qq(on\n); getppid while 1"]);
-        let mut session = Session::start(&format!(
+        let mut session = TerminalSession::start(&format!(
             "{IOTOMY} trace --live --observer {observer} --json record.json -p {}",
             subject.pid()
         ));
@@ -56,7 +57,7 @@ fn ctrl_c_ends_a_command_that_does_not_handle_it() {
     }
     each_observer(|observer| {
         let mut session =
-            Session::start(&format!("{IOTOMY} trace --live --observer {observer} {BUSY}"));
+            TerminalSession::start(&format!("{IOTOMY} trace --live --observer {observer} {BUSY}"));
         session.until_shown("getppid");
         session.press("\x03");
         let seen = session.end(130);
@@ -73,7 +74,7 @@ fn sigterm_reaches_the_command_and_ends_the_view_with_it() {
         let line = format!(
             "sh -c 'echo $$ > pid; exec {IOTOMY} trace --live --observer {observer} sleep 1000'"
         );
-        let session = Session::start(&line);
+        let session = TerminalSession::start(&line);
         // The view comes up before the command is watched.
         session.until_shown("nanosleep");
         let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
@@ -94,7 +95,7 @@ fn the_terminal_is_restored_when_iotomy_is_killed() {
              until test -e go || ! kill -0 {}; do sleep 0.01; done",
             std::process::id()
         );
-        let session = Session::start(&line);
+        let session = TerminalSession::start(&line);
         session.until_shown("[calls]");
         let command = session.until("the command is there", || {
             fs::read_to_string(session.file("command")).ok()?.trim().parse().ok()
@@ -120,8 +121,9 @@ fn q_leaves_a_command_running_and_watched() {
     each_observer(|observer| {
         let command =
             r#"perl -e '$| = 1; print "first\n"; getppid until -e "go"; print "last\n"; exit 3'"#;
-        let mut session =
-            Session::start(&format!("{IOTOMY} trace --live --observer {observer} {command}"));
+        let mut session = TerminalSession::start(&format!(
+            "{IOTOMY} trace --live --observer {observer} {command}"
+        ));
         session.until_shown("getppid");
         session.press("q");
         session.until_shown("view closed");
@@ -141,7 +143,7 @@ fn a_shell_stops_and_continues_the_view_with_its_command() {
         return;
     }
     each_observer(|observer| {
-        let mut session = Session::start("exec bash --norc --noprofile -i");
+        let mut session = TerminalSession::start("exec bash --norc --noprofile -i");
         session.press(&format!(
             "stty -g > first; {IOTOMY} trace --live --observer {observer} {BUSY}\n"
         ));
@@ -196,7 +198,7 @@ fn a_test_that_fails_leaves_nothing_on_its_terminal() {
         return;
     }
     let line = format!("sh -c 'while :; do :; done' & {IOTOMY} trace --live {BUSY}");
-    let session = Session::start(&line);
+    let session = TerminalSession::start(&line);
     session.until_shown(ENTERED);
     let shell = session.shell();
     // The shell, its loop, iotomy; the command may not have begun.

@@ -5,22 +5,22 @@ use crate::support;
 use std::fs;
 
 use nix::sys::signal::Signal;
-use support::sessions::{BUSY, LEFT, Session, members, tools};
+use support::sessions::{BUSY, LEFT, TerminalSession, members, tools};
 use support::{
     BackgroundProcess, IOTOMY, bpf, count, each_observer, send, send_if_there, state, until,
     until_ended,
 };
 
 /// A live view of what `options` say, and iotomy's id.
-fn live(options: &str) -> (Session, u32) {
+fn live(options: &str) -> (TerminalSession, u32) {
     let line = format!("(sh -c 'echo $PPID > pid'; exec {IOTOMY} trace --live {options})");
-    let session = Session::start(&line);
+    let session = TerminalSession::start(&line);
     session.until_shown("[calls]");
     let pid = pid_of(&session);
     (session, pid)
 }
 
-fn pid_of(session: &Session) -> u32 {
+fn pid_of(session: &TerminalSession) -> u32 {
     fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap()
 }
 
@@ -116,7 +116,7 @@ fn signals_that_iotomy_does_not_survive_leave_the_terminal_as_it_was() {
              until test -e go || ! kill -0 {}; do sleep 0.01; done; (exit $code)",
             std::process::id()
         );
-        let session = Session::start(&line);
+        let session = TerminalSession::start(&line);
         session.until_shown("[calls]");
         send(pid_of(&session), signal);
         session.until_shown(LEFT);
@@ -136,7 +136,7 @@ fn a_kill_by_the_name_or_by_the_command_line_leaves_the_terminal_as_it_was() {
              until test -e go || ! kill -0 {}; do sleep 0.01; done; (exit $code)",
             std::process::id()
         );
-        let session = Session::start(&line);
+        let session = TerminalSession::start(&line);
         session.until_shown("[calls]");
         let is_named = |pid: &u32| {
             let name = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -197,7 +197,7 @@ fn nothing_is_left_when_the_terminal_goes_away() {
             "trap - HUP; (sh -c 'echo $PPID > pid'; \
              exec {IOTOMY} trace --live --observer {observer} {BUSY})"
         );
-        let mut session = Session::start(&line);
+        let mut session = TerminalSession::start(&line);
         session.until_shown("getppid");
         let (shell, pid) = (session.shell(), pid_of(&session));
         session.hang_up();

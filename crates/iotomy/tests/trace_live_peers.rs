@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use iotomy_record::store::load_trace;
 use iotomy_record::{Role, Socket};
-use support::sessions::{LEFT, Session, tools};
+use support::sessions::{LEFT, TerminalSession, tools};
 use support::{BackgroundProcess, IOTOMY, bare, bpf, each_observer, has};
 
 /// Echoes itself five bytes for each three, by three connections of its own host, without end; its port.
@@ -31,7 +31,7 @@ const ECHO: &str = r#"
     }
 "#;
 
-fn until_record(session: &Session) -> PathBuf {
+fn until_record(session: &TerminalSession) -> PathBuf {
     session.until("a record is there", || {
         let files = fs::read_dir(session.file(".")).unwrap().map(|entry| entry.unwrap().path());
         let mut records = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
@@ -50,7 +50,7 @@ fn peers_open_to_connections_and_processes_and_are_saved() {
 fn peers_open(observer: &str) {
     let (subject, port) = BackgroundProcess::ready(&["perl", "-e", ECHO]);
     let name = format!("perl ({})", subject.pid());
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 160 rows 30; {IOTOMY} trace --live --observer {observer} -p {}",
         subject.pid()
     ));
@@ -107,7 +107,7 @@ fn a_process_and_its_peer_may_end_while_they_are_open() {
     // The other one keeps the watch going.
     let [(first, port), (second, _)] =
         [(); 2].map(|()| BackgroundProcess::ready(&["perl", "-e", ECHO]));
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 160 rows 30; {IOTOMY} trace --live -p {},{}",
         first.pid(),
         second.pid()
@@ -163,7 +163,7 @@ fn connections_are_shown_and_saved_with_what_came_of_them() {
     }
     let (mut subject, ports) = BackgroundProcess::ready(&["perl", "-e", CONNECTS]);
     let (port, dead) = ports.split_once(' ').unwrap();
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 200 rows 30; {IOTOMY} trace --live --peers --json whole -p {}",
         subject.pid()
     ));

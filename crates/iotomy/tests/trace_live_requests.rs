@@ -4,7 +4,7 @@ use crate::support;
 
 use iotomy_record::store::load_trace;
 use iotomy_record::{Exchange, Role, Trace};
-use support::sessions::{LEFT, Session, tools};
+use support::sessions::{LEFT, TerminalSession, tools};
 use support::{BackgroundProcess, IOTOMY, bpf, has, until};
 
 /// A server in a process of its own, which ends with the one that began it. Upon a number, so many requests over a connection of their own; upon `wait`,
@@ -40,7 +40,7 @@ fn row(record: &Trace, role: Role) -> &Exchange {
 }
 
 /// Has the screen drawn anew until a row of it, from `name` on, begins with these words.
-fn until_row(session: &mut Session, name: &str, words: &[&str]) {
+fn until_row(session: &mut TerminalSession, name: &str, words: &[&str]) {
     let (mut looks, mut from) = (0, 0);
     until(&format!("a row of {words:?}"), || {
         if looks % 200 == 0 {
@@ -60,7 +60,7 @@ fn requests_are_shown_with_those_in_flight_and_saved() {
         return;
     }
     let (mut subject, port) = BackgroundProcess::ready(&["python3", "-c", SERVER]);
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 200 rows 30; {IOTOMY} trace --live --requests --json whole -p {}",
         subject.pid()
     ));
@@ -110,7 +110,7 @@ fn requests_of_processes_that_ended_stay_in_the_sums() {
         return;
     }
     let (mut subject, port) = BackgroundProcess::ready(&["python3", "-c", CLIENTS]);
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 200 rows 30; {IOTOMY} trace --live --requests -p {}",
         subject.pid()
     ));

@@ -3,7 +3,7 @@
 use crate::support;
 
 use iotomy_record::store::load_trace;
-use support::sessions::{LEFT, Session, tools};
+use support::sessions::{LEFT, TerminalSession, tools};
 use support::{BackgroundProcess, IOTOMY, Need, bare, bpf, has, rings, skip};
 
 /// Upon a line, submits as many nops as it says.
@@ -25,7 +25,7 @@ fn ring_operations_are_shown_and_saved() {
     if said != "ready" {
         return skip(Need::IoUring, "no ring can be made");
     }
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 200 rows 30; {IOTOMY} trace --live --json whole -p {}",
         subject.pid()
     ));
@@ -78,7 +78,7 @@ fn a_view_that_does_not_watch_rings_says_so() {
     if !tools() || !bpf() {
         return;
     }
-    let mut session = Session::start(&format!(
+    let mut session = TerminalSession::start(&format!(
         "stty cols 100 rows 30; {IOTOMY} trace --live --call read -- sleep 1000"
     ));
     session.until_shown("[calls]");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use iotomy_record::store::load_trace;
-use support::sessions::{BUSY, LEFT, Session, tools};
+use support::sessions::{BUSY, LEFT, TerminalSession, tools};
 use support::{BackgroundProcess, IOTOMY, bare, count, each_observer};
 
 /// A process that makes calls without end.
@@ -15,7 +15,7 @@ fn busy() -> BackgroundProcess {
 }
 
 /// The records in the session's directory, by name.
-fn saved(session: &Session) -> Vec<PathBuf> {
+fn saved(session: &TerminalSession) -> Vec<PathBuf> {
     let files = fs::read_dir(session.file(".")).unwrap().map(|entry| entry.unwrap().path());
     let is_record = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
     let mut found: Vec<_> = files.filter(is_record).collect();
@@ -31,7 +31,7 @@ fn s_saves_a_record_that_the_other_verbs_read_and_a_second_one_beside_it() {
     let subject = busy();
     each_observer(|observer| {
         for (columns, rows) in [(80, 24), (40, 10)] {
-            let mut session = Session::start(&format!(
+            let mut session = TerminalSession::start(&format!(
                 "stty cols {columns} rows {rows}; {IOTOMY} trace --live --observer {observer} -p {}",
                 subject.pid()
             ));
@@ -71,7 +71,7 @@ fn s_replaces_no_file_and_follows_no_link() {
     }
     // Every name of the next minutes is taken by a link to a file that is not there.
     let links = r#"perl -MPOSIX -e 'for (0..300) { symlink("target", strftime("iotomy-%Y%m%d-%H%M%S.json", gmtime(time + $_))) }'"#;
-    let mut session = Session::start(&format!("{links}; {IOTOMY} trace --live {BUSY}"));
+    let mut session = TerminalSession::start(&format!("{links}; {IOTOMY} trace --live {BUSY}"));
     session.until_shown("getppid");
     session.press("s\x0c");
     session.until_shown("-2.json");
@@ -90,7 +90,7 @@ fn s_says_why_it_cannot_save_and_the_view_goes_on() {
     }
     // Nobody can make a file there, not even root.
     let mut session =
-        Session::start(&format!("(cd /proc/self && exec {IOTOMY} trace --live {BUSY})"));
+        TerminalSession::start(&format!("(cd /proc/self && exec {IOTOMY} trace --live {BUSY})"));
     session.until_shown("getppid");
     session.press("s\x0c");
     session.until_shown("cannot save in the current directory");
@@ -107,7 +107,7 @@ fn enter_opens_a_process_and_escape_closes_it() {
     }
     let subject = busy();
     each_observer(|observer| {
-        let mut session = Session::start(&format!(
+        let mut session = TerminalSession::start(&format!(
             "{IOTOMY} trace --live --observer {observer} -p {}",
             subject.pid()
         ));

@@ -6,7 +6,7 @@ use std::fs;
 
 use iotomy_record::Exit;
 use iotomy_record::store::load_trace;
-use support::sessions::{LEFT, Session, tools};
+use support::sessions::{LEFT, TerminalSession, tools};
 use support::{BackgroundProcess, IOTOMY, each_observer};
 
 /// For each line, a call that fails.
@@ -27,7 +27,7 @@ fn of_a_running_process_the_view_closes_with_the_call_and_the_status_tells() {
     }
     each_observer(|observer| {
         let (mut subject, _) = BackgroundProcess::ready(&["perl", "-e", ASKS]);
-        let session = Session::start(&format!(
+        let session = TerminalSession::start(&format!(
             "{IOTOMY} trace --live --observer {observer} --until {UNTIL} --json whole -p {}",
             subject.pid()
         ));
@@ -53,7 +53,7 @@ fn a_view_that_is_left_before_such_a_call_says_that_there_was_none() {
     }
     each_observer(|observer| {
         let (subject, _) = BackgroundProcess::ready(&["perl", "-e", ASKS]);
-        let mut session = Session::start(&format!(
+        let mut session = TerminalSession::start(&format!(
             "{IOTOMY} trace --live --observer {observer} --until {UNTIL} -p {}",
             subject.pid()
         ));
@@ -71,7 +71,7 @@ fn a_command_runs_on_when_a_call_has_ended_the_watch() {
     }
     each_observer(|observer| {
         // It goes on until it is told to end, by a file: its input is the terminal, which the view has.
-        let mut session = Session::start(&format!(
+        let mut session = TerminalSession::start(&format!(
             "echo \"rmdir '/nope'; print 'still here'; select undef, undef, undef, 0.01 until -e 'end'; \
              exit 7\" > asks; \
              {IOTOMY} trace --live --observer {observer} --until {UNTIL} --json whole -- perl asks"

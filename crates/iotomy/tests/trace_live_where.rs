@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use iotomy_record::store::load_trace;
-use support::sessions::{LEFT, Session, tools};
+use support::sessions::{LEFT, TerminalSession, tools};
 use support::{BackgroundProcess, IOTOMY, each_observer};
 
 /// Makes short and long writes without end.
@@ -22,7 +22,7 @@ fn only_the_calls_for_which_the_condition_holds_are_shown_and_saved() {
     }
     let (subject, _) = BackgroundProcess::ready(&["perl", "-e", WRITES]);
     each_observer(|observer| {
-        let mut session = Session::start(&format!(
+        let mut session = TerminalSession::start(&format!(
             "{IOTOMY} trace --live --where 'bytes > 500' --by call,bytes --json whole \
              --observer {observer} -p {}",
             subject.pid()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use iotomy_record::{RingOperation, Trace};
-use iotomy_waiters::{Call, Declaration, Probe, RING, WAITERS};
+use iotomy_waiters::{Call, Probe, RING, WAITERS, WaiterDeclaration};
 use support::{Need, bpf, skip, traced};
 
 /// How often everything is done, and on how many descriptors.
@@ -27,7 +27,7 @@ fn watch() -> Option<PathBuf> {
     Some(example)
 }
 
-fn run(waiter: &Declaration, operation: &str) -> Option<Trace> {
+fn run(waiter: &WaiterDeclaration, operation: &str) -> Option<Trace> {
     let numbers = [TIMES, TIMES, EVENTS].map(|number| number.to_string());
     let [times, descriptors, events] = numbers.each_ref();
     let example = watch()?;
@@ -51,7 +51,7 @@ fn declared<'w>(all: &[(&'w [Call], u64)]) -> BTreeMap<&'w str, u64> {
     declared
 }
 
-fn compare(waiter: &Declaration, operation: &str, of_it: &[Call]) -> Option<Trace> {
+fn compare(waiter: &WaiterDeclaration, operation: &str, of_it: &[Call]) -> Option<Trace> {
     let record = run(waiter, operation)?;
     let seen: BTreeMap<&str, u64> =
         record.ring_operations.iter().map(|row| (&*row.op, row.submitted)).collect();

@@ -24,7 +24,7 @@ use rustix::io::{pread, pwrite, retry_on_intr};
 
 use crate::harness::claims::{digits, ratio, shown, time};
 use crate::harness::{
-    Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
+    Axis, Cases, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Judgement, Needs, Params,
     PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 
@@ -46,7 +46,7 @@ const MATTERS: f64 = 1.1;
 
 pub(super) struct Alignment;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "alignment",
     summary: "reads and writes of cached bytes, by the alignment of the caller's buffer",
     hypothesis: "the time of a copy in the kernel depends on the alignment of the buffer",
@@ -152,7 +152,7 @@ const WRITE: &str = "write";
 const BOTH: &[Value] = &[Value::S(READ), Value::S(WRITE)];
 
 impl Experiment for Alignment {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -24,8 +24,8 @@ use crate::concurrency::crew::Crew;
 use crate::concurrency::pools::{Knowledge, PLAIN, PORT, PORT_EXACT, pool};
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value,
 };
 
 /// Of so many tasks one blocks.
@@ -53,7 +53,7 @@ const PAUSE: &str = "pause";
 
 pub(super) struct Concurrency;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "concurrency",
     summary: "pools of threads with a concurrency value and without, for tasks that block now and then",
     hypothesis: "with more threads than CPUs, a pool of which no more threads run than there are \
@@ -223,7 +223,7 @@ static DECLARATION: Declaration = Declaration {
 const POOLS: &[Value] = &[Value::S(PLAIN), Value::S(PORT), Value::S(PORT_EXACT)];
 
 impl Experiment for Concurrency {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -24,8 +24,8 @@ use crate::copy::claims::{block_size, calls_cat_dd, mmap_beats_read, mmap_explai
 use crate::harness::cases::unmet;
 use crate::harness::scratch::{Scratch, carry};
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value, Watch,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value, Watch,
 };
 
 /// Bytes per request of cat on Solaris, and the window of the mover `mmap-write`.
@@ -36,7 +36,7 @@ pub(super) const SMALL: u64 = 8 << 10;
 
 pub(super) struct Copy;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "copy",
     summary: "a file copied by mapping or by reading it, in requests of several sizes",
     hypothesis: "mmap and write cost less than read and write of the same size, by the difference \
@@ -180,7 +180,7 @@ fn has_a_block_size(name: &str) -> bool {
 }
 
 impl Experiment for Copy {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -18,8 +18,8 @@ use iotomy_record::SweepAxis;
 use crate::harness::cases::unmet;
 use crate::harness::star::{UsualValues, VariedAxes, star};
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
-    Takes, Value,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sampling, Takes, Value,
 };
 
 /// The small block, as in the article: the least that a page cache reads.
@@ -68,7 +68,7 @@ fn is_pool(device: &str) -> bool {
     ["single", "striped"].contains(&device)
 }
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "device",
     summary: "requests that reach the device: read-ahead, caches, memory-backed devices, stripes, \
         depth",
@@ -249,7 +249,7 @@ const DEPTH: Axis = Axis {
 };
 
 impl Experiment for Device {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

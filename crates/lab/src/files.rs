@@ -25,7 +25,8 @@ use iotomy_sys::probe::privileges;
 use crate::harness::cases::unmet;
 use crate::harness::star::{VariedAxes, star};
 use crate::harness::{
-    Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
+    Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sampling,
 };
 
 /// Upper bound of the memory per directory entry while its name, inode and slot are cached:
@@ -70,7 +71,7 @@ fn is_as(case: &Params, usual: &Params) -> bool {
     case.name("fs") == usual.name("fs")
 }
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "files",
     summary: "small files created, written, opened, read and closed, one parameter changed at a \
         time",
@@ -222,7 +223,7 @@ const CLAIMS: &[Claim] = &[
 ];
 
 impl Experiment for Files {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

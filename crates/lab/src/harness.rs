@@ -33,15 +33,15 @@ pub use bounds::{FreeRoom, Needs};
 pub use cases::{Params, points};
 pub use claims::Cases;
 pub use experiment::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, PreparedExperiment, Sample, Sampling, Takes,
-    Value, Wakeups, Watch,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, PreparedExperiment, Sample,
+    Sampling, Takes, Value, Wakeups, Watch,
 };
 pub use judgement::Judgement;
 pub use left_behind::remove_left_behind;
 pub use lock::{Lock, Locked};
 pub use merge::{Given, MergeError, merged};
 pub use notes::LeftBehind;
-pub use plan::{Plan, Progress, RunError, RunHost, Start};
+pub use plan::{ExperimentPlan, Progress, RunError, RunHost, Start};
 pub use runner::run;
 pub use share::{Share, is_same_share};
 pub use size::Size;

@@ -26,8 +26,8 @@ use crate::harness::cases::unmet;
 use crate::harness::memory::memory_of;
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value, Watch,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value, Watch,
 };
 use crate::herd::claims::{herd_dups, herd_exclusive, herd_linear, herd_load};
 use crate::herd::gate::{Gate, OF_A_PROCESS, check_loopback, probe};
@@ -49,7 +49,7 @@ const WATCHED: usize = 3;
 
 pub(super) struct HerdExperiment;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "herd",
     summary: "connect() to a listener shared by N blocked processes",
     hypothesis: "without exclusive wake-ups one connection wakes every blocked process \
@@ -211,7 +211,7 @@ const ALL: &[Value] = &[
 const DUPLICATES: &[Value] = &[Value::N(0), Value::N(1_019)];
 
 impl Experiment for HerdExperiment {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

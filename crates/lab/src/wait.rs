@@ -23,8 +23,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::harness::cases::unmet;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
-    Takes, Value,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sampling, Takes, Value,
 };
 use crate::wait::claims::{
     reactor_tax, wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
@@ -50,7 +50,7 @@ pub(super) const SOFT_LIMIT: u64 = 256;
 
 pub(super) struct Wait;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "wait",
     summary: "libevent's benchmark: few or many of N descriptors active, for every waiter",
     hypothesis: "with interest registered in the kernel, the cost of an event does not depend on \
@@ -260,7 +260,7 @@ fn waiters_and_peers() -> Vec<&'static str> {
 }
 
 impl Experiment for Wait {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

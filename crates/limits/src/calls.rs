@@ -5,11 +5,11 @@ use std::hint::black_box;
 use iotomy_host::Skip;
 use iotomy_sys::bare;
 
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "syscall",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -18,7 +18,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["getppid(2)", "syscall(2)"],
         measure: syscall,
     },
-    Declaration {
+    LimitDeclaration {
         name: "syscall-libc",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -27,7 +27,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["getppid(2)"],
         measure: syscall_libc,
     },
-    Declaration {
+    LimitDeclaration {
         name: "vdso-clock",
         unit: Unit::Ns,
         scope: Scope::Machine,

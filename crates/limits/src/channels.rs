@@ -22,11 +22,11 @@ use iotomy_sys::buffer::Aligned;
 use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "pipe",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -35,7 +35,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["pipe(7)", "fcntl(2)"],
         measure: pipe,
     },
-    Declaration {
+    LimitDeclaration {
         name: "unix-socket",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -44,7 +44,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["unix(7)", "socketpair(2)"],
         measure: unix_socket,
     },
-    Declaration {
+    LimitDeclaration {
         name: "tcp-loopback",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,

@@ -28,8 +28,8 @@ mod storage;
 mod storage_under_test;
 mod wakes;
 
-pub use limit::{Declaration, Scope, Unit};
-pub use plan::{Plan, Progress};
+pub use limit::{LimitDeclaration, Scope, Unit};
+pub use plan::{LimitsPlan, Progress};
 pub use registry::{GROUPS, Group, declaration, declarations};
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub enum Scope {
 
 /// A limit that can be measured.
 #[derive(Debug)]
-pub struct Declaration {
+pub struct LimitDeclaration {
     /// Its name, unique among all.
     pub name: &'static str,
     /// Its unit.

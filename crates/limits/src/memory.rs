@@ -15,11 +15,11 @@ use iotomy_host::{Skip, room};
 use iotomy_sys::mapping::Pages;
 
 use super::cpus;
-use super::limit::{Declaration, Figure, Scope, Unit};
+use super::limit::{Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::{Budget, figure};
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "memory-read",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -28,7 +28,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["madvise(2)"],
         measure: |_| by_one(Work::Read),
     },
-    Declaration {
+    LimitDeclaration {
         name: "memory-write",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -37,7 +37,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["memset(3)", "madvise(2)"],
         measure: |_| by_one(Work::Write),
     },
-    Declaration {
+    LimitDeclaration {
         name: "memory-copy",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -46,7 +46,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["memcpy(3)", "madvise(2)"],
         measure: |_| by_one(Work::Copy),
     },
-    Declaration {
+    LimitDeclaration {
         name: "memory-read-all",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -55,7 +55,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["sched_setaffinity(2)"],
         measure: |_| by_all(Work::Read),
     },
-    Declaration {
+    LimitDeclaration {
         name: "memory-write-all",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,
@@ -64,7 +64,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["memset(3)", "sched_setaffinity(2)"],
         measure: |_| by_all(Work::Write),
     },
-    Declaration {
+    LimitDeclaration {
         name: "memory-copy-all",
         unit: Unit::BytesPerSecond,
         scope: Scope::Machine,

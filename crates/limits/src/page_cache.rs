@@ -10,10 +10,10 @@ use iotomy_sys::buffer::Aligned;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::pread;
 
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
-pub(super) static LIMITS: &[Declaration] = &[Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[LimitDeclaration {
     name: "page-cache-copy",
     unit: Unit::BytesPerSecond,
     scope: Scope::Machine,

@@ -14,11 +14,11 @@ use iotomy_sys::mapping::{Pages, Window};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::param::page_size;
 
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "minor-fault",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -28,7 +28,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["mmap(2)", "madvise(2)", "getrusage(2)"],
         measure: minor_fault,
     },
-    Declaration {
+    LimitDeclaration {
         name: "huge-page-fault",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -38,7 +38,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["madvise(2)", "mmap(2)"],
         measure: huge_page_fault,
     },
-    Declaration {
+    LimitDeclaration {
         name: "mmap-munmap",
         unit: Unit::Ns,
         scope: Scope::Machine,

@@ -4,15 +4,15 @@ use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
 use iotomy_record::{Limit, Limits, Volume};
 
-use crate::limit::{Context, Declaration, Scope};
+use crate::limit::{Context, LimitDeclaration, Scope};
 use crate::registry::declarations;
 use crate::storage_under_test::Storage;
 
 /// The plan of a run.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct LimitsPlan {
     /// The requested limits; empty for all.
-    pub only: Vec<&'static Declaration>,
+    pub only: Vec<&'static LimitDeclaration>,
     /// The file systems to measure; if empty, no limit of a file system is measured.
     pub folders: Vec<Folder>,
 }
@@ -28,7 +28,7 @@ pub struct Progress {
     pub name: &'static str,
 }
 
-impl Plan {
+impl LimitsPlan {
     /// Takes the requested limits from `kept` where it has them and measures the rest, calling
     /// `progress` before each measurement. `started` is when the run began.
     ///
@@ -56,7 +56,7 @@ impl Plan {
 
     /// Returns the requested limits: those of the machine, then those of each file system.
     fn items<'a>(&self, storages: &'a [Storage<'a>]) -> Vec<Item<'a>> {
-        let asked = |declaration: &Declaration| {
+        let asked = |declaration: &LimitDeclaration| {
             self.only.is_empty() || self.only.iter().any(|one| one.name == declaration.name)
         };
         let of = |scope| declarations().filter(move |d| d.scope == scope && asked(d));
@@ -71,7 +71,7 @@ impl Plan {
 
 /// A limit of the machine or of one of the file systems.
 struct Item<'a> {
-    declaration: &'static Declaration,
+    declaration: &'static LimitDeclaration,
     storage: Option<&'a Storage<'a>>,
 }
 

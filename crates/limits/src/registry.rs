@@ -1,6 +1,6 @@
 //! The list of all limits.
 
-use crate::limit::Declaration;
+use crate::limit::LimitDeclaration;
 use crate::{calls, channels, memory, page_cache, pages, rings, starts, storage, wakes};
 
 /// Limits of one kind.
@@ -9,7 +9,7 @@ pub struct Group {
     /// Their common name.
     pub name: &'static str,
     /// The limits, in the order of measurement.
-    pub limits: &'static [Declaration],
+    pub limits: &'static [LimitDeclaration],
 }
 
 /// All groups of limits.
@@ -26,11 +26,11 @@ pub static GROUPS: &[Group] = &[
 ];
 
 /// Iterates over every limit, in order.
-pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
+pub fn declarations() -> impl Iterator<Item = &'static LimitDeclaration> {
     GROUPS.iter().flat_map(|group| group.limits)
 }
 
 /// Returns the limit called `name`.
-pub fn declaration(name: &str) -> Option<&'static Declaration> {
+pub fn declaration(name: &str) -> Option<&'static LimitDeclaration> {
     declarations().find(|declaration| declaration.name == name)
 }

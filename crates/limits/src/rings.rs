@@ -7,11 +7,11 @@ use iotomy_host::Skip;
 use iotomy_sys::nop_ring::NopRing;
 
 use super::cpus;
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "io_uring-nop",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -20,7 +20,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["io_uring(7)", "io_uring_enter(2)"],
         measure: entered,
     },
-    Declaration {
+    LimitDeclaration {
         name: "io_uring-nop-sqpoll",
         unit: Unit::Ns,
         scope: Scope::Machine,

@@ -8,11 +8,11 @@ use iotomy_host::Skip;
 use iotomy_sys::starts;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "fork",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -21,7 +21,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["fork(2)", "waitpid(2)", "_exit(2)"],
         measure: fork,
     },
-    Declaration {
+    LimitDeclaration {
         name: "exec",
         unit: Unit::Ns,
         scope: Scope::Machine,
@@ -30,7 +30,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["posix_spawn(3)", "execve(2)", "memfd_create(2)"],
         measure: exec,
     },
-    Declaration {
+    LimitDeclaration {
         name: "thread-start",
         unit: Unit::Ns,
         scope: Scope::Machine,

@@ -13,12 +13,12 @@ use iotomy_sys::buffer::Aligned;
 use rustix::fs::fsync;
 use rustix::io::{pread, pwrite, retry_on_intr};
 
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 use super::storage_under_test::{LARGE, Storage, room_for, whole};
 
-pub(super) static LIMITS: &[Declaration] = &[
-    Declaration {
+pub(super) static LIMITS: &[LimitDeclaration] = &[
+    LimitDeclaration {
         name: "direct-read",
         unit: Unit::Ns,
         scope: Scope::FileSystem,
@@ -27,7 +27,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["open(2)", "pread(2)"],
         measure: direct_read,
     },
-    Declaration {
+    LimitDeclaration {
         name: "buffered-write",
         unit: Unit::Ns,
         scope: Scope::FileSystem,
@@ -36,7 +36,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["pwrite(2)"],
         measure: buffered_write,
     },
-    Declaration {
+    LimitDeclaration {
         name: "fsync",
         unit: Unit::Ns,
         scope: Scope::FileSystem,
@@ -45,7 +45,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["fsync(2)"],
         measure: durable,
     },
-    Declaration {
+    LimitDeclaration {
         name: "sequential-read",
         unit: Unit::BytesPerSecond,
         scope: Scope::FileSystem,
@@ -54,7 +54,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         man: &["open(2)", "pread(2)"],
         measure: sequential_read,
     },
-    Declaration {
+    LimitDeclaration {
         name: "sequential-write",
         unit: Unit::BytesPerSecond,
         scope: Scope::FileSystem,

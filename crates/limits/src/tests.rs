@@ -32,7 +32,7 @@ fn every_limit_is_declared_whole_and_once() {
     assert!(declaration("no-such-limit").is_none());
 }
 
-fn run(plan: &Plan, kept: Option<&Limits>) -> Vec<Limit> {
+fn run(plan: &LimitsPlan, kept: Option<&Limits>) -> Vec<Limit> {
     plan.run(kept, STARTED, &mut |_| {})
 }
 
@@ -44,7 +44,7 @@ fn record_of(limits: Vec<Limit>) -> Limits {
 #[test]
 fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
     let mut seen = Vec::new();
-    let found = Plan::default().run(None, STARTED, &mut |progress| seen.push(progress));
+    let found = LimitsPlan::default().run(None, STARTED, &mut |progress| seen.push(progress));
     assert_eq!(seen.len(), found.len());
     assert!(seen.iter().enumerate().all(|(at, one)| (one.done, one.all) == (at, found.len())));
     let mut values = BTreeMap::new();
@@ -73,7 +73,7 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
 
 #[test]
 fn what_is_kept_is_not_measured_again_and_what_was_skipped_is() {
-    let plan = Plan {
+    let plan = LimitsPlan {
         only: ["syscall", "vdso-clock"].map(|name| declaration(name).unwrap()).into(),
         folders: Vec::new(),
     };
@@ -98,7 +98,7 @@ fn limits_of_one_file_system_are_not_taken_for_anothers() {
     let Some(here) = in_memory() else { return };
     let folder = Folder::open(here.path()).unwrap();
     let only = vec![declaration("buffered-write").unwrap()];
-    let plan = Plan { only, folders: vec![folder] };
+    let plan = LimitsPlan { only, folders: vec![folder] };
     let first = run(&plan, None);
     let volume = first[0].volume.clone().unwrap();
     assert_eq!(volume.path, here.path().to_str().unwrap());
@@ -118,7 +118,7 @@ fn limits_of_one_file_system_are_not_taken_for_anothers() {
 fn a_file_system_that_caches_all_is_skipped_for_what_goes_past_the_cache() {
     let Some(here) = in_memory() else { return };
     let only = storage::LIMITS.iter().collect();
-    let plan = Plan { only, folders: vec![Folder::open(here.path()).unwrap()] };
+    let plan = LimitsPlan { only, folders: vec![Folder::open(here.path()).unwrap()] };
     let found = run(&plan, None);
     assert_eq!(found.len(), storage::LIMITS.len());
     for limit in found {

@@ -19,13 +19,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::futex;
 
 use super::cpus;
-use super::limit::{Context, Declaration, Figure, Scope, Unit};
+use super::limit::{Context, Figure, LimitDeclaration, Scope, Unit};
 use super::sampling::Budget;
 
 /// The declaration of a wake limit; the parameters are the parts that differ.
 macro_rules! wake {
     ($name:literal, $by:literal, $place:expr, $on:literal, $man:expr, $pair:expr) => {
-        Declaration {
+        LimitDeclaration {
             name: $name,
             unit: Unit::Ns,
             scope: Scope::Machine,
@@ -38,7 +38,7 @@ macro_rules! wake {
 }
 
 #[rustfmt::skip]
-pub(super) static LIMITS: &[Declaration] = &[
+pub(super) static LIMITS: &[LimitDeclaration] = &[
     wake!("wake-pipe", "pipe", Place::SameCpu, "one CPU", &["pipe(7)"], Pipe::pair),
     wake!("wake-pipe-other-cpu", "pipe", Place::OtherCpu, "two CPUs", &["pipe(7)"], Pipe::pair),
     wake!("wake-eventfd", "eventfd", Place::SameCpu, "one CPU", &["eventfd(2)"], Event::pair),

@@ -11,7 +11,7 @@ use std::fmt;
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-use crate::declaration::{Choice, Declaration};
+use crate::declaration::{Choice, MoverDeclaration};
 use crate::end::{End, Kind};
 use crate::job::{BLOCK_SIZE, Job};
 use crate::mover::Mover;
@@ -47,7 +47,7 @@ pub struct Unsuited {
 
 /// Which movers are to be tried, in this order, and which are not.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct MoverPlan {
     /// Those to be tried, fastest first.
     pub steps: Vec<Step>,
     /// All others.
@@ -90,7 +90,7 @@ pub struct Failed {
 
 /// Chooses among all movers for this pair of descriptors, and gives a reason for each that is not
 /// tried.
-pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> MoverPlan {
     let mut plan = choose_only(source, target, job);
     let job = &memory::fitted(source, job);
     let order = in_order(Route::between(source, target, job));
@@ -98,7 +98,7 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let is_in_order = |name| order.iter().any(|(known, _)| known.declaration().name == name);
     let others = MOVERS.iter().copied().filter(|mover| !is_in_order(mover.declaration().name));
     for mover in in_order.chain(others) {
-        let Declaration { name, calls, .. } = *mover.declaration();
+        let MoverDeclaration { name, calls, .. } = *mover.declaration();
         let reason = match suits_unasked(mover, source, target, job) {
             Err(reason) => reason,
             Ok(()) if is_in_order(name) => continue,
@@ -112,14 +112,14 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
 
 /// As [`choose`], without a word about the others: to find their reasons takes longer than all else
 /// between the calls of a small copy.
-pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> MoverPlan {
     let job = &memory::fitted(source, job);
     let order = in_order(Route::between(source, target, job)).into_iter();
     let steps = order
         .filter(|(mover, _)| suits_unasked(*mover, source, target, job).is_ok())
         .map(|(mover, choice)| Step { mover, reason: choice.reason })
         .collect();
-    Plan { steps, unsuited: Vec::new(), block_size: block_of(source, target) }
+    MoverPlan { steps, unsuited: Vec::new(), block_size: block_of(source, target) }
 }
 
 /// The movers that are tried on a route, by rank.
@@ -186,15 +186,15 @@ pub fn only(
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
-) -> Result<Plan, String> {
+) -> Result<MoverPlan, String> {
     suits(mover, source, target, &memory::fitted(source, job))?;
     let step = Step { mover, reason: "asked for by name" };
     let block_size = block_of(source, target);
-    Ok(Plan { steps: vec![step], unsuited: Vec::new(), block_size })
+    Ok(MoverPlan { steps: vec![step], unsuited: Vec::new(), block_size })
 }
 
 /// The job with a size of blocks.
-fn with_block<'a>(plan: &Plan, source: &End<'_>, job: &Job<'a>) -> Job<'a> {
+fn with_block<'a>(plan: &MoverPlan, source: &End<'_>, job: &Job<'a>) -> Job<'a> {
     let block_size = job.block_size.or(Some(plan.block_size));
     memory::fitted(source, &Job { block_size, ..*job })
 }
@@ -205,7 +205,7 @@ fn with_block<'a>(plan: &Plan, source: &End<'_>, job: &Job<'a>) -> Job<'a> {
 /// # Errors
 /// When none can: the number of bytes that the first of them needs is refused.
 pub fn has_memory(
-    plan: &Plan,
+    plan: &MoverPlan,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
@@ -234,7 +234,7 @@ pub fn has_memory(
 /// # Errors
 /// As [`Mover::run`]: any error once a mover is sure to serve.
 pub fn run(
-    plan: &Plan,
+    plan: &MoverPlan,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
@@ -247,7 +247,7 @@ pub fn run(
 /// # Errors
 /// As [`run`].
 pub fn run_and_tell(
-    plan: &Plan,
+    plan: &MoverPlan,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,

@@ -26,13 +26,13 @@ use crate::refusal::{only, plain};
 use crate::route::Route;
 use crate::sharing::may_share;
 use crate::{
-    Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse,
-    Traffic,
+    Choice, End, Holes, Job, Kind, MoveError, Mover, MoverDeclaration, Outcome, Probe, Reflink,
+    Sparse, Traffic,
 };
 
 pub(crate) struct CopyFileRange;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "copy-file-range",
     summary: "copy_file_range(2): the file system copies or shares",
     description: "Between regular files: the file system shares extents if it supports that, \
@@ -81,7 +81,7 @@ fn shares(source: &End<'_>, target: &End<'_>, at: Positions, bytes: u64) -> bool
 }
 
 impl Mover for CopyFileRange {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

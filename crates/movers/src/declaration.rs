@@ -4,7 +4,7 @@ use crate::route::Route;
 
 /// The declaration of a mover; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Declaration {
+pub struct MoverDeclaration {
     /// Its name, as `--mover` and the record have it.
     pub name: &'static str,
     /// A one-line summary.

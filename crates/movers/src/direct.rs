@@ -35,12 +35,12 @@ use crate::read_write::pump;
 use crate::refusal::{only, plain, refused_or_failed};
 use crate::reopen::reopen;
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+    End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Probe, Side, Traffic,
 };
 
 pub(crate) struct Direct;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "direct",
     summary: "O_DIRECT: past the page cache, double buffered",
     description: "Devices read into and write from two buffers of this process in turn; nothing \
@@ -60,7 +60,7 @@ static DECLARATION: Declaration = Declaration {
 const LEAST: usize = 1 << 20;
 
 impl Mover for Direct {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

@@ -21,12 +21,12 @@ use crate::read_write::pump;
 use crate::refusal::only;
 use crate::route::Route;
 use crate::{
-    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse,
+    Choice, End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Side, Sparse,
 };
 
 pub(crate) struct Fallocate;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "fallocate",
     summary: "fallocate(2): space that reads as zeros, for zeros",
     description: "From the zero device to a regular file no byte moves: the file system reserves \
@@ -45,7 +45,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for Fallocate {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

@@ -7,7 +7,7 @@ use rustix::io::{Errno, pread};
 use crate::patience::patiently_both;
 use crate::read_write::read_on;
 use crate::refusal::{is_suspicious_end, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side, Traffic};
+use crate::{End, Job, Kind, MoveError, Moved, MoverDeclaration, Outcome, Probe, Side, Traffic};
 
 /// The most bytes of one call: a GiB, below the 0x7fff_f000 that the kernel moves at once, so that
 /// a short result means something, and progress is visible from time to time.
@@ -60,7 +60,7 @@ pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, bytes: u64) -> Traffic
 /// source ends or the job's count is reached. `figures` returns the traffic of the bytes of a call,
 /// given the bytes before it.
 pub(crate) fn repeat(
-    of: &Declaration,
+    of: &MoverDeclaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,

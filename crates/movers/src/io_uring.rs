@@ -31,12 +31,13 @@ use crate::position::{apart, begin};
 use crate::read_write::{pump, traffic};
 use crate::refusal::{plain, refused_or_failed};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Session, Side,
+    End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, MoverSession, Outcome, Probe,
+    Side,
 };
 
 pub(crate) struct IoUring;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "io-uring",
     summary: "io_uring(7): reads and writes submitted together",
     description: "Reads linked to writes: several blocks in flight between files, one of each \
@@ -78,7 +79,7 @@ const MOST: usize = 1 << 30;
 const MOST_SLOTS: u32 = 1024;
 
 impl Mover for IoUring {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 
@@ -111,7 +112,11 @@ impl Mover for IoUring {
         self.session(source, target).run(job)
     }
 
-    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
+    fn session<'a>(
+        &'a self,
+        source: &'a End<'a>,
+        target: &'a End<'a>,
+    ) -> Box<dyn MoverSession + 'a> {
         Box::new(Ring { source, target, ring: None })
     }
 }
@@ -124,7 +129,7 @@ struct Ring<'a> {
     ring: Option<CopyRing>,
 }
 
-impl Session for Ring<'_> {
+impl MoverSession for Ring<'_> {
     fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
         let (source, target) = (self.source, self.target);
         let files = are_files(source, target);

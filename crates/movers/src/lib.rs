@@ -39,9 +39,9 @@ mod sharing;
 mod splice;
 mod vmsplice;
 
-pub use declaration::{Choice, Declaration, Holes};
+pub use declaration::{Choice, Holes, MoverDeclaration};
 pub use end::{End, Kind};
 pub use job::{BLOCK_SIZE, Job, Reflink, Sparse};
-pub use mover::{Mover, Probe, Session};
+pub use mover::{Mover, MoverSession, Probe};
 pub use outcome::{MoveError, Moved, Outcome, Side, Traffic};
 pub use registry::{MOVERS, mover};

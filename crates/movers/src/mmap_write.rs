@@ -30,8 +30,8 @@ use crate::position::{apart, reaches, remaining};
 use crate::refusal::{only, refused_or_failed};
 use crate::route::Route;
 use crate::{
-    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Traffic,
-    read_write,
+    Choice, End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Side,
+    Traffic, read_write,
 };
 
 /// Bytes a window, as cat on Solaris had it.
@@ -42,7 +42,7 @@ const PAGE: u64 = 4096;
 
 pub(crate) struct MmapWrite;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "mmap-write",
     summary: "mmap(2) the source in windows of 8 MiB, write(2) from them",
     description: "The kernel copies once, from the page cache to the target, and maps and unmaps \
@@ -68,7 +68,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for MmapWrite {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

@@ -1,6 +1,6 @@
 //! The contract of movers: the work between two descriptors.
 
-use crate::declaration::Declaration;
+use crate::declaration::MoverDeclaration;
 use crate::end::End;
 use crate::job::Job;
 use crate::outcome::{MoveError, Outcome};
@@ -17,7 +17,7 @@ pub enum Probe {
 /// A mechanism to move bytes.
 pub trait Mover: Sync {
     /// Its declaration.
-    fn declaration(&self) -> &'static Declaration;
+    fn declaration(&self) -> &'static MoverDeclaration;
 
     /// Tries whether it works here, without side effects that last. Features that every kernel has,
     /// and those that depend on the file system, count as working.
@@ -46,13 +46,17 @@ pub trait Mover: Sync {
 
     /// Several runs between the same descriptors, one after the other: the set-up of the first is
     /// kept if it serves the next. A mover without such a set-up keeps this default.
-    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
+    fn session<'a>(
+        &'a self,
+        source: &'a End<'a>,
+        target: &'a End<'a>,
+    ) -> Box<dyn MoverSession + 'a> {
         Box::new(PlainSession { mover: self, source, target })
     }
 }
 
 /// Runs of one mover between the same descriptors.
-pub trait Session {
+pub trait MoverSession {
     /// As [`Mover::run`]. Only the count of the job may differ from that of the previous run.
     ///
     /// # Errors
@@ -67,7 +71,7 @@ struct PlainSession<'a, M: ?Sized> {
     target: &'a End<'a>,
 }
 
-impl<M: Mover + ?Sized> Session for PlainSession<'_, M> {
+impl<M: Mover + ?Sized> MoverSession for PlainSession<'_, M> {
     fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
         self.mover.run(self.source, self.target, job)
     }

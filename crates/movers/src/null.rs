@@ -8,11 +8,11 @@
 //! overhead of the harness. It makes no call that moves bytes, and is never chosen.
 
 use crate::refusal::only;
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome};
+use crate::{End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome};
 
 pub(crate) struct Null;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "null",
     summary: "no bytes, in blocks: the overhead of the harness",
     description: "Iterates over the source's size without a call and moves nothing. For measuring \
@@ -27,7 +27,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for Null {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

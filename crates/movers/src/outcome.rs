@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::Declaration;
+use crate::MoverDeclaration;
 
 /// How the bytes were moved. A byte can be in more than one figure, or in none but `moved`: a hole
 /// that was kept was neither copied nor touched, and is referenced only in a file that was cloned
@@ -118,7 +118,7 @@ fn lost_text(lost: u64) -> String {
 impl MoveError {
     /// A failure of `call`.
     pub(crate) fn new(
-        of: &Declaration,
+        of: &MoverDeclaration,
         call: &'static str,
         side: Side,
         moved: Moved,

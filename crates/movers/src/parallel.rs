@@ -34,13 +34,13 @@ use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
 use crate::sharing::may_share;
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink, Side, Sparse,
-    memory,
+    End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Reflink, Side,
+    Sparse, memory,
 };
 
 pub(crate) struct Parallel;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "parallel",
     summary: "ranges of a file in several threads",
     description: "Threads take ranges of a regular file in turn; each moves its ranges with \
@@ -76,7 +76,7 @@ const BLOCKS: u64 = 16;
 const LEAST: u64 = 64 * 1024;
 
 impl Mover for Parallel {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

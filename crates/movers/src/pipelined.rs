@@ -29,11 +29,13 @@ use crate::position::{apart, remaining, start};
 use crate::read_write::{pump, put_all, take};
 use crate::refusal::only;
 use crate::route::Route;
-use crate::{Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side};
+use crate::{
+    Choice, End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Side,
+};
 
 pub(crate) struct Pipelined;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "pipelined",
     summary: "read(2) by one thread, write(2) by another",
     description: "One thread reads ahead into up to eight buffers, and another writes them in \
@@ -67,7 +69,7 @@ fn buffers_of(block: usize) -> usize {
 const LEAST: u64 = 1 << 20;
 
 impl Mover for Pipelined {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

@@ -4,7 +4,7 @@ use rustix::fs::{SeekFrom, fstat, ftruncate, seek, tell};
 use rustix::io::{Errno, pread};
 
 use crate::patience::uninterrupted;
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Side};
+use crate::{End, Job, Kind, MoveError, Moved, MoverDeclaration, Side};
 
 /// Where a positioned mover began, at both ends.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ impl Positions {
     /// Sets both positions behind the moved bytes.
     pub(crate) fn settle(
         self,
-        of: &Declaration,
+        of: &MoverDeclaration,
         source: &End<'_>,
         target: &End<'_>,
         moved: Moved,
@@ -43,7 +43,7 @@ impl Positions {
     /// Where another process has made the target longer, it stays.
     pub(crate) fn cut(
         self,
-        of: &Declaration,
+        of: &MoverDeclaration,
         target: &End<'_>,
         reached: u64,
         moved: Moved,

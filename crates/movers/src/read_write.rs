@@ -22,13 +22,13 @@ use crate::position::{apart, give_back};
 use crate::reopen::reopen;
 use crate::route::Route;
 use crate::{
-    BLOCK_SIZE, Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side,
-    Traffic,
+    BLOCK_SIZE, Choice, End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome,
+    Side, Traffic,
 };
 
 pub(crate) struct ReadWrite;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "read-write",
     summary: "read(2) into a buffer, write(2) from it",
     description: "The kernel copies each block into this process and out again: two crossings and \
@@ -82,7 +82,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for ReadWrite {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 
@@ -114,7 +114,7 @@ pub(crate) fn traffic(target: &End<'_>, bytes: u64) -> Traffic {
 /// Reads and writes from the descriptors' positions until the source ends or the job's count is
 /// reached, of which `of` has `moved` some already; returns the total.
 pub(crate) fn pump(
-    of: &Declaration,
+    of: &MoverDeclaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
@@ -131,7 +131,7 @@ pub(crate) fn pump(
 /// Moves what read(2) gives behind the place where a source seems to end. Calls inside the kernel, and mappings, end at
 /// a regular file's size; a file of FUSE may have more bytes, and one of a network may have grown since.
 pub(crate) fn read_on(
-    of: &Declaration,
+    of: &MoverDeclaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
@@ -162,7 +162,7 @@ pub(crate) fn read_on(
 /// As [`pump`], by a buffer that is there.
 fn pump_by(
     mut buffer: Aligned,
-    of: &Declaration,
+    of: &MoverDeclaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
@@ -194,7 +194,7 @@ pub(crate) fn take(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
 /// Writes the whole `block`, adding the bytes that reached the target to `all`; gives the others
 /// back to the source.
 pub(crate) fn put_all(
-    of: &Declaration,
+    of: &MoverDeclaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,

@@ -22,13 +22,13 @@ use crate::refusal::{only, plain};
 use crate::route::Route;
 use crate::sharing::may_share;
 use crate::{
-    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish,
-    Side, Sparse, Traffic,
+    Choice, End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome,
+    Reflink as Wish, Side, Sparse, Traffic,
 };
 
 pub(crate) struct Reflink;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "reflink",
     summary: "ioctl(FICLONE): both files share their extents",
     description: "The file system lets two files share extents until one is written to: one \
@@ -54,7 +54,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for Reflink {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

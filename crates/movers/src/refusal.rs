@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::{Declaration, End, Kind, MoveError, Moved, Outcome, Side};
+use crate::{End, Kind, MoveError, Moved, MoverDeclaration, Outcome, Side};
 
 /// Whether `errno`, with nothing moved yet, means that this call does not serve this pair here, so
 /// that another mover may.
@@ -42,7 +42,7 @@ impl MoveError {
 
 /// The end of a run by `errno` of `call`: a refusal when nothing had moved and it may be one.
 pub(crate) fn refused_or_failed(
-    of: &Declaration,
+    of: &MoverDeclaration,
     call: &'static str,
     side: Side,
     moved: Moved,

@@ -16,11 +16,11 @@ use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
 use crate::position::apart;
 use crate::refusal::{only, plain};
 use crate::route::Route;
-use crate::{Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe};
+use crate::{Choice, End, Holes, Job, Kind, MoveError, Mover, MoverDeclaration, Outcome, Probe};
 
 pub(crate) struct Sendfile;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "sendfile",
     summary: "sendfile(2) from a file to anything",
     description: "The kernel splices from the source's page cache: references into pipes and \
@@ -61,7 +61,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for Sendfile {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

@@ -35,7 +35,7 @@ use crate::read_write::{pump, put_all, read_on};
 use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
 use crate::route::Route;
 use crate::{
-    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side,
+    Choice, End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Probe, Side,
 };
 
 /// The size of a wide pipe in bytes, when the kernel allows it: the default of
@@ -44,7 +44,7 @@ pub(crate) const PIPE_SIZE: usize = 1 << 20;
 
 pub(crate) struct Splice;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "splice",
     summary: "splice(2), through an intermediate pipe if neither end is a suitable pipe",
     description: "Pages move inside the kernel: references into pipes and sockets, one copy into \
@@ -102,7 +102,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for Splice {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

@@ -26,12 +26,12 @@ use crate::patience::patiently;
 use crate::position::give_back;
 use crate::refusal::{is_refusal, only, refused_or_failed};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+    End, Holes, Job, Kind, MoveError, Moved, Mover, MoverDeclaration, Outcome, Probe, Side, Traffic,
 };
 
 pub(crate) struct Vmsplice;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: MoverDeclaration = MoverDeclaration {
     name: "vmsplice",
     summary: "read(2) into fresh pages, vmsplice(2) from them into a pipe",
     description: "The kernel copies each block into fresh pages of this process and passes \
@@ -46,7 +46,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Mover for Vmsplice {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static MoverDeclaration {
         &DECLARATION
     }
 

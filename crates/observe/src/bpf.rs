@@ -123,12 +123,14 @@ use crate::capacity::Limits;
 use crate::interrupts::Interrupts;
 use crate::price::Price;
 use crate::request::{Request, Target};
-use crate::{Declaration, ObserveError, Observer, OptionalViewer, Probe, Selection, WatchStart};
+use crate::{
+    ObserveError, Observer, ObserverDeclaration, OptionalViewer, Probe, Selection, WatchStart,
+};
 
 /// Counts and times calls in the kernel.
 pub(crate) struct Bpf;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ObserverDeclaration = ObserverDeclaration {
     name: "bpf",
     summary: "counts and times calls in the kernel, with BPF programs on tracepoints",
     description: "BTF-typed raw tracepoints on the entry and exit of system calls, on task \
@@ -157,7 +159,7 @@ pub(crate) fn usual_remedy(reason: &str) -> String {
 }
 
 impl Observer for Bpf {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ObserverDeclaration {
         &DECLARATION
     }
 

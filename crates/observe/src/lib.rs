@@ -46,7 +46,7 @@ pub use error::ObserveError;
 pub use filter::Filter;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use iotomy_dtrace::{Glob, GlobError, Problem, nearest};
-pub use observer::{Declaration, Observer, Probe};
+pub use observer::{Observer, ObserverDeclaration, Probe};
 pub use registry::{OBSERVERS, observer};
 pub use request::{Request, Target};
 pub use ring_names::{is_ring_operation, ring_operations};

@@ -8,7 +8,7 @@ use crate::viewer::OptionalViewer;
 
 /// The declaration of an observer; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Declaration {
+pub struct ObserverDeclaration {
     /// Its name, as `--observer` and the record have it.
     pub name: &'static str,
     /// A one-line summary.
@@ -43,7 +43,7 @@ pub enum Probe {
 /// A mechanism to watch a process tree.
 pub trait Observer: Sync {
     /// Its declaration.
-    fn declaration(&self) -> &'static Declaration;
+    fn declaration(&self) -> &'static ObserverDeclaration;
 
     /// Tries whether it works here, without side effects that last.
     fn probe(&self) -> Probe;

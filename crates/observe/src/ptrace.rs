@@ -45,17 +45,17 @@ use crate::interrupts::Interrupts;
 use crate::price::{Price, Range, Work};
 use crate::variables::fact;
 use crate::{
-    Declaration, ObserveError, Observer, OptionalViewer, Probe, Request, Selection, Target,
+    ObserveError, Observer, ObserverDeclaration, OptionalViewer, Probe, Request, Selection, Target,
     WatchStart,
 };
-use session::{Flags, Session, SessionResult};
+use session::{Flags, PtraceSession, SessionResult};
 use tracer::Guide;
 
 /// The observer by `ptrace(2)`.
 #[derive(Debug)]
 pub(crate) struct Ptrace;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ObserverDeclaration = ObserverDeclaration {
     name: "ptrace",
     summary: "stops every call at entry and exit; needs no privilege, with an overhead of \
         thousands of ns a call",
@@ -68,7 +68,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Observer for Ptrace {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ObserverDeclaration {
         &DECLARATION
     }
 
@@ -221,7 +221,7 @@ fn watch_command(
 
 /// The tracer thread of a command.
 fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
-    let mut session = match Session::launcher(command.pid, request) {
+    let mut session = match PtraceSession::launcher(command.pid, request) {
         Ok(session) => session,
         Err(error) => return Attempt::Refused(error),
     };
@@ -278,7 +278,7 @@ fn watch_processes(
         viewer: viewer.as_deref_mut(),
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| {
-        let mut session = Session::running(&selection, request)?;
+        let mut session = PtraceSession::running(&selection, request)?;
         session.began = Instant::now();
         let began = session.began;
         Ok((session.run(flags), began))

@@ -45,7 +45,7 @@ pub struct Request {
     pub paths: bool,
     /// Whether to count connections by peer, with their files.
     pub peers: bool,
-    /// Whether to time the requests of connections: by an observer that can ([`crate::Declaration`]).
+    /// Whether to time the requests of connections: by an observer that can ([`crate::ObserverDeclaration`]).
     pub requests: bool,
     /// Whether to count by thread.
     pub threads: bool,

@@ -2,15 +2,15 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use iotomy_record::{Plan, lossless};
+use iotomy_record::{RacePlan, lossless};
 use iotomy_stats::sequential::ALPHA;
 
 use super::Options;
 use super::outputs::Output;
 
 /// The plan for these options, with this number of untimed runs first.
-pub(super) fn plan(options: &Options, warmup: u64) -> Plan {
-    Plan {
+pub(super) fn plan(options: &Options, warmup: u64) -> RacePlan {
+    RacePlan {
         min_effect: options.min_effect,
         warmup,
         runs: options.runs,

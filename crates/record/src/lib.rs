@@ -77,8 +77,8 @@ pub use machine::Machine;
 pub use paths::PathUse;
 pub use printable::{ascii_sign, lines, message, one_line, printable};
 pub use race::{
-    Attribution, Comparison, Harness, Metric, Plan, Race, RaceCommand, Round, Run, Spread, State,
-    Term, TermKind,
+    Attribution, Comparison, Harness, Metric, Race, RaceCommand, RacePlan, Round, Run, Spread,
+    State, Term, TermKind,
 };
 pub use race_verdict::RaceVerdict;
 pub use ring::LastStretch;

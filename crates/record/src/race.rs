@@ -29,7 +29,7 @@ pub struct Race {
     pub findings: Vec<Finding>,
     /// The request.
     #[serde(default)]
-    pub plan: Plan,
+    pub plan: RacePlan,
     /// One entry per round of runs: the pairs that are compared.
     #[serde(default)]
     #[serde(rename = "blocks")]
@@ -213,7 +213,7 @@ pub struct Comparison {
     pub metric: Metric,
     /// other ÷ base, in the middle.
     pub ratio: f64,
-    /// The interval of `ratio`. All interim tests together, and with [`Plan::shared_error`] also
+    /// The interval of `ratio`. All interim tests together, and with [`RacePlan::shared_error`] also
     /// all comparisons of the metric, are wrong 5 times in 100; `[0, 0]` with too few runs for any.
     pub ci95: [f64; 2],
     /// The verdict.
@@ -313,7 +313,7 @@ pub struct Term {
 /// The request for a race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
-pub struct Plan {
+pub struct RacePlan {
     /// The smallest relevant difference: 0.01 is 1 %.
     pub min_effect: f64,
     /// Untimed runs of each before the timed ones.

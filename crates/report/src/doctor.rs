@@ -81,11 +81,7 @@ mod tests {
         TriedCheck { name, group, purpose, ready: true, detail, reason: None, remedy: None }
     }
 
-    fn missing(
-        name: &'static str,
-        group: &'static str,
-        [reason, remedy]: [&str; 2],
-    ) -> TriedCheck {
+    fn missing(name: &'static str, group: &'static str, [reason, remedy]: [&str; 2]) -> TriedCheck {
         let [reason, remedy] = [reason, remedy].map(|text| Some(text.to_owned()));
         TriedCheck { ready: false, detail: None, reason, remedy, ..ready(name, group, "") }
     }

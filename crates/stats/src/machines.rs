@@ -2,7 +2,7 @@
 
 use crate::median;
 use crate::order::Random;
-use crate::sessions::Session;
+use crate::sessions::LeveledSession;
 
 /// A machine, by its effect on times.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +41,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// The next session, with this many runs, at a level.
-    pub(crate) fn next(&mut self, level: f64, runs: usize) -> Session {
+    pub(crate) fn next(&mut self, level: f64, runs: usize) -> LeveledSession {
         let random = &mut *self.random;
         self.wander = 0.7 * self.wander + 0.51f64.sqrt() * random.normal();
         let (noise, offset, drift) = match self.machine {
@@ -60,7 +60,7 @@ impl<'a> Sessions<'a> {
                 level + offset + drift * place + burst + noise * random.normal()
             })
             .collect();
-        Session { level: median(&samples).unwrap_or(level), samples }
+        LeveledSession { level: median(&samples).unwrap_or(level), samples }
     }
 }
 

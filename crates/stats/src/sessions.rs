@@ -32,7 +32,7 @@ const FAR: f64 = 2.0;
 
 /// One session.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct LeveledSession {
     /// Its representative figure.
     pub level: f64,
     /// The measurements it is the middle of; empty where there is only the figure.
@@ -86,7 +86,7 @@ impl SessionDistance {
 }
 
 /// Compares a session with those of a baseline; `None` without any.
-pub fn apart(baseline: &[Session], now: &Session) -> Option<SessionDistance> {
+pub fn apart(baseline: &[LeveledSession], now: &LeveledSession) -> Option<SessionDistance> {
     let levels: Vec<f64> = baseline.iter().map(|one| one.level).collect();
     let level = median(&levels)?;
     let found = match levels.len() >= ENOUGH_SESSIONS {
@@ -102,7 +102,12 @@ pub fn apart(baseline: &[Session], now: &Session) -> Option<SessionDistance> {
 }
 
 /// By the spread among the sessions of the baseline.
-fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> SessionDistance {
+fn known(
+    baseline: &[LeveledSession],
+    levels: &[f64],
+    level: f64,
+    now: &LeveledSession,
+) -> SessionDistance {
     let count = levels.len();
     // The median of sessions is less sure than their mean by π/2.
     let worth = independent(levels, level);
@@ -143,7 +148,7 @@ fn independent(levels: &[f64], level: f64) -> usize {
 }
 
 /// With one session or two: it has to be apart from each, and by more.
-fn unknown(baseline: &[Session], level: f64, now: &Session) -> SessionDistance {
+fn unknown(baseline: &[LeveledSession], level: f64, now: &LeveledSession) -> SessionDistance {
     let point = now.level - level;
     let each: Option<Vec<_>> = baseline.iter().map(|one| within(one, now)).collect();
     let Some(each) = each else {
@@ -169,7 +174,7 @@ fn unknown(baseline: &[Session], level: f64, now: &Session) -> SessionDistance {
 
 /// The distance between the runs of two sessions: by ranks; with too few runs for these by
 /// Student's distribution, which is reported. `None` where neither has two runs.
-fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
+fn within(base: &LeveledSession, now: &LeveledSession) -> Option<(Interval, bool)> {
     if let Some(found) = shift_between(&base.samples, &now.samples, ALPHA) {
         return Some((found, false));
     }
@@ -194,8 +199,8 @@ fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
 fn more_runs(
     found: &SessionDistance,
     interval: Interval,
-    baseline: &[Session],
-    now: &Session,
+    baseline: &[LeveledSession],
+    now: &LeveledSession,
 ) -> Option<usize> {
     if baseline.len() >= ENOUGH_SESSIONS || now.samples.is_empty() {
         return None;
@@ -213,7 +218,7 @@ fn more_runs(
 }
 
 /// How many runs are lacking for ranks to be sure; `None` where the baseline has too few.
-fn missing_runs(baseline: &[Session], now: &Session) -> Option<usize> {
+fn missing_runs(baseline: &[LeveledSession], now: &LeveledSession) -> Option<usize> {
     let least = baseline.iter().map(|one| one.samples.len()).min()?;
     let wanted = fewest_against(least, ALPHA)?;
     wanted.checked_sub(now.samples.len()).filter(|more| *more > 0)

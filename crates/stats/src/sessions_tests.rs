@@ -19,7 +19,7 @@ fn called(machine: Machine, named: usize, step: f64, [runs, now]: [usize; 2]) ->
     let mut called = 0u32;
     for _ in 0..times {
         let mut sessions = Sessions::new(machine, &mut random);
-        let baseline: Vec<Session> = (0..named).map(|_| sessions.next(0.0, runs)).collect();
+        let baseline: Vec<LeveledSession> = (0..named).map(|_| sessions.next(0.0, runs)).collect();
         (0..20).for_each(|_| drop(sessions.next(0.0, 1)));
         let now = sessions.next(step.ln(), now);
         let standing = apart(&baseline, &now).unwrap().verdict();
@@ -45,19 +45,19 @@ fn a_comparison_is_wrong_as_seldom_as_the_guide_says_and_misses_no_step_of_ten_t
     held_to_the_guide("compare", &rows, 1.5);
 }
 
-fn session(samples: &[f64]) -> Session {
+fn session(samples: &[f64]) -> LeveledSession {
     let samples: Vec<f64> = samples.iter().map(|one| one.ln()).collect();
-    Session { level: median(&samples).unwrap(), samples }
+    LeveledSession { level: median(&samples).unwrap(), samples }
 }
 
-fn around(level: f64, runs: usize) -> Session {
+fn around(level: f64, runs: usize) -> LeveledSession {
     let wave = |at: usize| 1.0 + 0.01 * ((at * 7 % 5) as f64 - 2.0);
     session(&(0..runs).map(|at| level * wave(at)).collect::<Vec<f64>>())
 }
 
 #[test]
 fn what_is_twice_beyond_every_session_is_no_session_of_the_baseline() {
-    let baseline: Vec<Session> = [10.0, 10.2, 100.0].map(|level| around(level, 10)).into();
+    let baseline: Vec<LeveledSession> = [10.0, 10.2, 100.0].map(|level| around(level, 10)).into();
     let standing = |level| apart(&baseline, &around(level, 10)).unwrap().verdict();
     assert_eq!(standing(470.0), SessionVerdict::Above);
     assert_eq!(standing(4.0), SessionVerdict::Below);
@@ -66,7 +66,7 @@ fn what_is_twice_beyond_every_session_is_no_session_of_the_baseline() {
 
 #[test]
 fn two_sessions_that_disagree_are_both_the_baseline() {
-    let baseline: Vec<Session> = [10.0, 20.0].map(|level| around(level, 10)).into();
+    let baseline: Vec<LeveledSession> = [10.0, 20.0].map(|level| around(level, 10)).into();
     let standing = |level| apart(&baseline, &around(level, 10)).unwrap().verdict();
     assert_eq!(
         (standing(20.0), standing(10.0)),
@@ -86,7 +86,7 @@ fn few_runs_tell_what_is_far_and_foresee_how_many_would_tell_the_rest() {
     assert_eq!((nothing.verdict(), nothing.interval), (SessionVerdict::Unknown, None));
     assert_eq!(nothing.more_runs, Some(38));
     // A figure alone has no runs to be more.
-    let figure = Session { level: 1.0, samples: vec![] };
+    let figure = LeveledSession { level: 1.0, samples: vec![] };
     let found = apart(std::slice::from_ref(&figure), &figure).unwrap();
     assert_eq!((found.interval, found.more_runs), (None, None));
     assert_eq!(apart(&[], &figure), None);
@@ -110,7 +110,7 @@ fn intervals_hold_where_sessions_differ_by_a_factor_of_1_5() {
         let times = 1_000;
         let is_wrong = |_: &usize| {
             let mut draw = || session_off(factor.ln() * random.normal());
-            let baseline: Vec<Session> = (0..named).map(|_| draw()).collect();
+            let baseline: Vec<LeveledSession> = (0..named).map(|_| draw()).collect();
             let found = apart(&baseline, &draw()).unwrap().verdict();
             matches!(found, SessionVerdict::Above | SessionVerdict::Below)
         };
@@ -123,9 +123,9 @@ fn intervals_hold_where_sessions_differ_by_a_factor_of_1_5() {
 }
 
 /// A session whose runs are all shifted by `offset`, and differ by a hundredth.
-fn session_off(offset: f64) -> Session {
+fn session_off(offset: f64) -> LeveledSession {
     let samples: Vec<f64> = (0..8u8).map(|at| offset + 0.01 * f64::from(at * 3 % 8)).collect();
-    Session { level: median(&samples).unwrap(), samples }
+    LeveledSession { level: median(&samples).unwrap(), samples }
 }
 
 /// With fewer runs than ranks take, as many as the baseline's or fewer, and with more.

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use iotomy_waiters::{Declaration, Events, Interest, RING, Settings, Trigger, Waiter};
+use iotomy_waiters::{Events, Interest, RING, Settings, Trigger, Waiter, WaiterDeclaration};
 use rustix::io::{read, write};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -51,11 +51,11 @@ fn pairs(count: usize) -> Outcome<Pairs> {
     Ok(pairs)
 }
 
-fn open(waiter: &Declaration) -> Outcome<Box<dyn Waiter>> {
+fn open(waiter: &WaiterDeclaration) -> Outcome<Box<dyn Waiter>> {
     Ok((waiter.open)(&Settings::default())?)
 }
 
-fn change(waiter: &Declaration, operation: &str, times: usize, pairs: &Pairs) -> Outcome<()> {
+fn change(waiter: &WaiterDeclaration, operation: &str, times: usize, pairs: &Pairs) -> Outcome<()> {
     let mut waiter = open(waiter)?;
     let several = if operation == "add" { times } else { pairs.len() };
     for (token, (watched, _)) in (0..).zip(&pairs[..several]) {
@@ -78,7 +78,7 @@ fn change(waiter: &Declaration, operation: &str, times: usize, pairs: &Pairs) ->
 }
 
 fn wait(
-    waiter: &Declaration,
+    waiter: &WaiterDeclaration,
     times: usize,
     pairs: &[(UnixStream, UnixStream)],
     count: usize,
@@ -111,7 +111,7 @@ fn wait(
 }
 
 /// Many things happen, with room for few signals: all of them must be told.
-fn overflow(waiter: &Declaration, pairs: &[(UnixStream, UnixStream)]) -> Outcome<()> {
+fn overflow(waiter: &WaiterDeclaration, pairs: &[(UnixStream, UnixStream)]) -> Outcome<()> {
     let maximum = getrlimit(Resource::Sigpending).maximum;
     setrlimit(Resource::Sigpending, Rlimit { current: Some(4), maximum })?;
     let mut waiter = open(waiter)?;

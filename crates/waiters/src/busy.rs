@@ -18,10 +18,11 @@ use crate::deadline::wait_until;
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Capabilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+    Calls, Capabilities, Closed, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+    WaiterDeclaration,
 };
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "busy",
     summary: "busy polling: one call per descriptor, repeated",
     description: "poll(2) of each descriptor alone, with a time-out of zero: one call per \
@@ -56,7 +57,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 struct Busy;
 
 impl TableCall for Busy {
-    const DECLARATION: &'static Declaration = &DECLARATION;
+    const DECLARATION: &'static WaiterDeclaration = &DECLARATION;
 
     fn wait(
         &mut self,

@@ -30,13 +30,13 @@ use crate::calls::{Call, once, rarely};
 use crate::deadline::wait_until;
 use crate::epoll_set::{ONE_SHOT, probe};
 use crate::{
-    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Ready, Room,
-    Settings, Trigger, WaitError, Waiter,
+    Calls, Capabilities, Closed, Counts, Events, Interest, Kind, Model, Ready, Room, Settings,
+    Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 const NAME: &str = "completion-port";
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: NAME,
     summary: "completion port of Windows, by iotomy-ports",
     description: "Poll requests that complete once, by a one-shot epoll set, and a queue of their \
@@ -261,7 +261,7 @@ impl PortWaiter {
 }
 
 impl Waiter for PortWaiter {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         &DECLARATION
     }
 

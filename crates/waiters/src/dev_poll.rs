@@ -18,13 +18,13 @@ use rustix::io::Errno;
 use crate::calls::{exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
-    Room, Trigger, WaitError, Waiter,
+    Calls, Capabilities, Closed, Counts, Events, Interest, Kind, Model, Probe, Ready, Room,
+    Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 const NAME: &str = "dev-poll";
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: NAME,
     summary: "/dev/poll of Solaris, by iotomy-ports",
     description: "A level-triggered epoll set, and a table of what is wanted of each descriptor. \
@@ -108,7 +108,7 @@ fn removed(fd: RawFd) -> PollEntry {
 }
 
 impl Waiter for DevPoll {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         &DECLARATION
     }
 

@@ -9,10 +9,10 @@
 //! The cost of a wait is proportional to the number of ready descriptors; adding and removing cost
 //! one call each.
 
-use crate::Declaration;
-use crate::epoll_set::{CAPABILITIES, CALLS, EpollSet, probe};
+use crate::WaiterDeclaration;
+use crate::epoll_set::{CALLS, CAPABILITIES, EpollSet, probe};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "epoll",
     summary: "epoll(7), level-triggered",
     description: "The kernel keeps the set and a list of ready descriptors; a wait takes from the \

@@ -9,10 +9,10 @@
 //! wake-up: the kernel checks it once, and not again at the next wait. Data that is not read until
 //! `EAGAIN` may never be reported again.
 
-use crate::epoll_set::{CAPABILITIES, CALLS, EDGE, EpollSet, probe};
-use crate::{Capabilities, Declaration, Trigger};
+use crate::epoll_set::{CALLS, CAPABILITIES, EDGE, EpollSet, probe};
+use crate::{Capabilities, Trigger, WaiterDeclaration};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "epoll-edge",
     summary: "epoll(7), edge-triggered (EPOLLET)",
     description: "As epoll, but reports new events only: the kernel does not check again whether \

@@ -11,10 +11,10 @@
 //! is reported only as something to read.
 
 use crate::calls::exactly;
-use crate::epoll_set::{CAPABILITIES, CALLS, EXCLUSIVE, EpollSet, probe};
-use crate::{Capabilities, Calls, Declaration};
+use crate::epoll_set::{CALLS, CAPABILITIES, EXCLUSIVE, EpollSet, probe};
+use crate::{Calls, Capabilities, WaiterDeclaration};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "epoll-exclusive",
     summary: "epoll(7), wakes one of many sets (EPOLLEXCLUSIVE, Linux 4.5)",
     description: "As epoll, but if many sets watch one descriptor, an event wakes one waiting \

@@ -9,10 +9,10 @@
 //! As `epoll`, but a descriptor is reported once and then not until it is modified: of several
 //! threads, one has it to itself until it rearms it. That is a second call per event.
 
-use crate::epoll_set::{CAPABILITIES, CALLS, EpollSet, ONE_SHOT, probe};
-use crate::{Capabilities, Declaration, Trigger};
+use crate::epoll_set::{CALLS, CAPABILITIES, EpollSet, ONE_SHOT, probe};
+use crate::{Capabilities, Trigger, WaiterDeclaration};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "epoll-oneshot",
     summary: "epoll(7), one report until rearmed (EPOLLONESHOT)",
     description: "As epoll, but no report after an event until the descriptor is modified: one \

@@ -10,8 +10,8 @@ use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_wait
 use crate::calls::once;
 use crate::deadline::{millis, wait_until};
 use crate::{
-    Capabilities, Call, Calls, Closed, Counts, Declaration, Event, Events, Interest, Kind, Model,
-    Probe, Ready, Room, Trigger, WaitError, Waiter,
+    Call, Calls, Capabilities, Closed, Counts, Event, Events, Interest, Kind, Model, Probe, Ready,
+    Room, Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 /// The bits that may not be combined with [`EXCLUSIVE`].
@@ -64,7 +64,7 @@ pub(crate) fn probe() -> Probe {
 
 /// A set, or another thread's hold on it.
 pub(crate) struct EpollSet {
-    declaration: &'static Declaration,
+    declaration: &'static WaiterDeclaration,
     /// The flags besides the interest.
     flags: u32,
     epoll: Arc<OwnedFd>,
@@ -75,7 +75,7 @@ pub(crate) struct EpollSet {
 impl EpollSet {
     /// An empty set.
     pub(crate) fn open(
-        declaration: &'static Declaration,
+        declaration: &'static WaiterDeclaration,
         flags: u32,
     ) -> Result<Box<dyn Waiter>, WaitError> {
         let epoll = epoll_create1()
@@ -83,7 +83,7 @@ impl EpollSet {
         Ok(Box::new(Self::with(declaration, flags, Arc::new(epoll))))
     }
 
-    fn with(declaration: &'static Declaration, flags: u32, epoll: Arc<OwnedFd>) -> Self {
+    fn with(declaration: &'static WaiterDeclaration, flags: u32, epoll: Arc<OwnedFd>) -> Self {
         Self { declaration, flags, epoll, buffer: Vec::new(), counts: Counts::default() }
     }
 
@@ -119,7 +119,7 @@ impl EpollSet {
 }
 
 impl Waiter for EpollSet {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         self.declaration
     }
 

@@ -23,13 +23,13 @@ use rustix::io::Errno;
 use crate::calls::{Call, once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
-    Room, Trigger, WaitError, Waiter,
+    Calls, Capabilities, Closed, Counts, Events, Interest, Kind, Model, Probe, Ready, Room,
+    Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 const NAME: &str = "event-ports";
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: NAME,
     summary: "event ports of Solaris, by iotomy-ports",
     description: "A queue of events over an epoll set in which descriptors are one-shot: an event \
@@ -120,7 +120,7 @@ fn number(fd: RawFd) -> usize {
 }
 
 impl Waiter for EventPorts {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         &DECLARATION
     }
 

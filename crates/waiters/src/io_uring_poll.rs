@@ -11,12 +11,12 @@
 
 use crate::calls::{Call, once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
-use crate::{Capabilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
+use crate::{Calls, Capabilities, Closed, Kind, Model, Room, Trigger, WaiterDeclaration};
 
 /// Of a removal, which waits until the kernel has released the descriptor.
 const CANCEL: Call = once("ring:async_cancel");
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "io-uring-poll",
     summary: "io_uring(7), multishot poll requests (Linux 5.13)",
     description: "One request per descriptor completes at every new event. Requests are submitted \

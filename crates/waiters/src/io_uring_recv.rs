@@ -14,9 +14,9 @@
 
 use crate::calls::{once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
-use crate::{Capabilities, Calls, Closed, Declaration, Kind, Model, Room, Trigger};
+use crate::{Calls, Capabilities, Closed, Kind, Model, Room, Trigger, WaiterDeclaration};
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "io-uring-recv",
     summary: "io_uring(7), multishot receive requests (Linux 6.0)",
     description: "One request per socket receives into buffers that the kernel selects; an event \

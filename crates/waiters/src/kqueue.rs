@@ -23,13 +23,13 @@ use rustix::io::Errno;
 use crate::calls::{Call, Times, exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
-    Room, Trigger, WaitError, Waiter,
+    Calls, Capabilities, Closed, Counts, Events, Interest, Kind, Model, Probe, Ready, Room,
+    Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 const NAME: &str = "kqueue";
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: NAME,
     summary: "kqueue of FreeBSD, by iotomy-ports",
     description: "Two edge-triggered epoll sets, and a table of what is watched. A wait takes from \
@@ -168,7 +168,7 @@ impl QueueWaiter {
 }
 
 impl Waiter for QueueWaiter {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         &DECLARATION
     }
 

@@ -1,6 +1,6 @@
 //! Mechanisms to wait for many descriptors.
 //!
-//! A waiter is one file and one line in [`WAITERS`]: a [`Declaration`] of its calls and features,
+//! A waiter is one file and one line in [`WAITERS`]: a [`WaiterDeclaration`] of its calls and features,
 //! with the function that opens a [`Waiter`]. A waiter watches descriptors that the caller opened
 //! and keeps, and returns their events in batches: one call through the trait per wait, never one
 //! per event.
@@ -24,9 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod capabilities;
 mod busy;
 mod calls;
+mod capabilities;
 mod completion_port;
 mod deadline;
 mod dev_poll;
@@ -54,11 +54,11 @@ mod waiter;
 mod waker;
 mod watched;
 
-pub use capabilities::{Capabilities, Closed, Kind, Model, Room, Trigger};
 pub use calls::{Call, Calls, RING, Times};
+pub use capabilities::{Capabilities, Closed, Kind, Model, Room, Trigger};
 pub use error::WaitError;
 pub use events::{Event, Events};
 pub use ready::{Interest, Ready};
 pub use registry::{WAITERS, waiter};
-pub use waiter::{Counts, Declaration, Probe, Settings, Waiter};
+pub use waiter::{Counts, Probe, Settings, Waiter, WaiterDeclaration};
 pub use waker::Waker;

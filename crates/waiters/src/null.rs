@@ -12,11 +12,11 @@ use std::time::Duration;
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Capabilities, Calls, Closed, Declaration, Event, Events, Kind, Model, Probe, Ready, Room, Trigger,
-    WaitError,
+    Calls, Capabilities, Closed, Event, Events, Kind, Model, Probe, Ready, Room, Trigger,
+    WaitError, WaiterDeclaration,
 };
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "null",
     summary: "no call: the overhead of the harness",
     description: "Reports all descriptors at every wait without a call. For measuring the harness \
@@ -47,7 +47,7 @@ struct Null {
 }
 
 impl TableCall for Null {
-    const DECLARATION: &'static Declaration = &DECLARATION;
+    const DECLARATION: &'static WaiterDeclaration = &DECLARATION;
 
     fn wait(
         &mut self,

@@ -18,10 +18,11 @@ use crate::deadline::{millis, wait_until};
 use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
-    Capabilities, Calls, Closed, Declaration, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+    Calls, Capabilities, Closed, Events, Kind, Model, Probe, Room, Trigger, WaitError,
+    WaiterDeclaration,
 };
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: "poll",
     summary: "poll(2) of a table passed with each call",
     description: "The kernel keeps no state: each wait passes the whole table, polls every \
@@ -51,7 +52,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 struct Poll;
 
 impl TableCall for Poll {
-    const DECLARATION: &'static Declaration = &DECLARATION;
+    const DECLARATION: &'static WaiterDeclaration = &DECLARATION;
 
     fn wait(
         &mut self,

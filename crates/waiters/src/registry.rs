@@ -1,13 +1,13 @@
 //! The list of all waiters.
 
-use crate::waiter::Declaration;
+use crate::waiter::WaiterDeclaration;
 use crate::{
     busy, completion_port, dev_poll, epoll, epoll_edge, epoll_exclusive, epoll_oneshot,
     event_ports, io_uring_poll, io_uring_recv, kqueue, null, poll, select, sigio,
 };
 
 /// Every waiter, in the order they are listed.
-pub static WAITERS: &[&Declaration] = &[
+pub static WAITERS: &[&WaiterDeclaration] = &[
     &null::DECLARATION,
     &busy::DECLARATION,
     &sigio::DECLARATION,
@@ -26,6 +26,6 @@ pub static WAITERS: &[&Declaration] = &[
 ];
 
 /// The waiter called `name`.
-pub fn waiter(name: &str) -> Option<&'static Declaration> {
+pub fn waiter(name: &str) -> Option<&'static WaiterDeclaration> {
     WAITERS.iter().copied().find(|waiter| waiter.name == name)
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::deadline::wait_until;
 use crate::{
-    Counts, Declaration, Events, Interest, Probe, Ready, Settings, WaitError, Waiter, Waker,
+    Counts, Events, Interest, Probe, Ready, Settings, WaitError, Waiter, WaiterDeclaration, Waker,
 };
 
 /// Completions a ring has room for at least, and at most.
@@ -47,7 +47,7 @@ struct Slot {
 }
 
 pub(crate) struct RingSet {
-    declaration: &'static Declaration,
+    declaration: &'static WaiterDeclaration,
     way: RingMode,
     ring: WaitRing,
     slots: Vec<Slot>,
@@ -60,7 +60,7 @@ pub(crate) struct RingSet {
 
 impl RingSet {
     pub(crate) fn open(
-        declaration: &'static Declaration,
+        declaration: &'static WaiterDeclaration,
         way: RingMode,
         settings: &Settings,
     ) -> Result<Box<dyn Waiter>, WaitError> {
@@ -221,7 +221,7 @@ fn parts(user_data: u64) -> (RawFd, u32) {
 }
 
 /// Whether a trial with a pair of sockets reports the right events.
-pub(crate) fn probe(declaration: &'static Declaration) -> Probe {
+pub(crate) fn probe(declaration: &'static WaiterDeclaration) -> Probe {
     let trial = || -> Result<Option<Ready>, WaitError> {
         let mut waiter = (declaration.open)(&Settings::default())?;
         let waker = Waker::new(waiter.as_mut(), 0)?;
@@ -238,7 +238,7 @@ pub(crate) fn probe(declaration: &'static Declaration) -> Probe {
 }
 
 impl Waiter for RingSet {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         self.declaration
     }
 

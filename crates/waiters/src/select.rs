@@ -20,13 +20,13 @@ use rustix::io::Errno;
 use crate::calls::{once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
-    Room, Trigger, WaitError, Waiter,
+    Calls, Capabilities, Closed, Counts, Events, Interest, Kind, Model, Probe, Ready, Room,
+    Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 const NAME: &str = "select";
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: NAME,
     summary: "select(2) of bit sets passed with each call",
     description: "As poll, with a bit for each number up to the highest descriptor watched, at \
@@ -164,7 +164,7 @@ fn place(fd: RawFd, attempt: &'static str) -> Result<usize, WaitError> {
 }
 
 impl Waiter for Select {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         &DECLARATION
     }
 

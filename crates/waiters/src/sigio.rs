@@ -28,13 +28,13 @@ use crate::calls::{Call, Times, exactly, once, rarely};
 use crate::deadline::wait_until;
 use crate::watched::Watched;
 use crate::{
-    Capabilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Model, Probe, Ready,
-    Room, Trigger, WaitError, Waiter,
+    Calls, Capabilities, Closed, Counts, Events, Interest, Kind, Model, Probe, Ready, Room,
+    Trigger, WaitError, Waiter, WaiterDeclaration,
 };
 
 const NAME: &str = "sigio";
 
-pub(crate) static DECLARATION: Declaration = Declaration {
+pub(crate) static DECLARATION: WaiterDeclaration = WaiterDeclaration {
     name: NAME,
     summary: "a real-time signal per wake-up (F_SETSIG)",
     description: "The kernel queues a signal to the thread at every event of a descriptor; a \
@@ -192,7 +192,7 @@ fn number(fd: RawFd) -> usize {
 }
 
 impl Waiter for Sigio {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         &DECLARATION
     }
 

@@ -4,12 +4,12 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::watched::Watched;
-use crate::{Counts, Declaration, Events, Interest, Settings, WaitError, Waiter};
+use crate::{Counts, Events, Interest, Settings, WaitError, Waiter, WaiterDeclaration};
 
 /// How one of them waits.
 pub(crate) trait TableCall: 'static {
     /// Its declaration.
-    const DECLARATION: &'static Declaration;
+    const DECLARATION: &'static WaiterDeclaration;
 
     /// Waits, and puts the events into `events`, which is empty. `interrupted` counts the calls
     /// that a signal ended.
@@ -38,7 +38,7 @@ struct Tabled<W> {
 }
 
 impl<W: TableCall> Waiter for Tabled<W> {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static WaiterDeclaration {
         W::DECLARATION
     }
 

@@ -3,15 +3,15 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::capabilities::Capabilities;
 use crate::calls::Calls;
+use crate::capabilities::Capabilities;
 use crate::error::WaitError;
 use crate::events::Events;
 use crate::ready::Interest;
 
 /// The declaration of a waiter; docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Declaration {
+pub struct WaiterDeclaration {
     /// Its name, as experiments and records have it.
     pub name: &'static str,
     /// A one-line summary.
@@ -63,7 +63,7 @@ impl Default for Settings {
 /// A set of watched descriptors, and a mechanism to wait for them.
 pub trait Waiter {
     /// Its declaration.
-    fn declaration(&self) -> &'static Declaration;
+    fn declaration(&self) -> &'static WaiterDeclaration;
 
     /// Watches a descriptor from now on; its events carry `token`. A descriptor that is ready
     /// already is an event of the next wait.

@@ -6,7 +6,7 @@ use crate::support;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use iotomy_waiters::{Declaration, Interest, Kind, Ready, Room, Trigger};
+use iotomy_waiters::{Interest, Kind, Ready, Room, Trigger, WaiterDeclaration};
 use rustix::io::Errno;
 
 use support::watched::{self, Pair};
@@ -26,7 +26,7 @@ fn each(test: impl Fn(&mut TestedWaiter, Pair)) {
 }
 
 /// Every waiter that `can`, on every kind of stream it serves.
-fn each_stream(can: impl Fn(&Declaration) -> bool, test: impl Fn(&mut TestedWaiter, Pair)) {
+fn each_stream(can: impl Fn(&WaiterDeclaration) -> bool, test: impl Fn(&mut TestedWaiter, Pair)) {
     for waiter in waiters() {
         if !can(waiter) {
             continue;
@@ -41,11 +41,11 @@ fn each_stream(can: impl Fn(&Declaration) -> bool, test: impl Fn(&mut TestedWait
     }
 }
 
-fn any(_: &Declaration) -> bool {
+fn any(_: &WaiterDeclaration) -> bool {
     true
 }
 
-fn writable(waiter: &Declaration) -> bool {
+fn writable(waiter: &WaiterDeclaration) -> bool {
     waiter.capabilities.room != Room::Never
 }
 
@@ -166,7 +166,9 @@ fn a_connection_that_was_reset_is_told_and_its_error_is_left_to_be_read() {
 #[test]
 fn a_pipe_that_nobody_reads_is_an_error_to_who_would_write() {
     for waiter in waiters() {
-        if !waiter.capabilities.serves.contains(&Kind::Pipe) || waiter.capabilities.room == Room::Never {
+        if !waiter.capabilities.serves.contains(&Kind::Pipe)
+            || waiter.capabilities.room == Room::Never
+        {
             continue;
         }
         let (mut pair, mut under) = (watched::pipe_to_write(), TestedWaiter::test(waiter));

@@ -1,7 +1,7 @@
 //! The tables of docs/waiters.md are what the waiters declare.
 
 use iotomy_test_requirements::guide;
-use iotomy_waiters::{Call, Declaration, Kind, Times, WAITERS};
+use iotomy_waiters::{Call, Kind, Times, WAITERS, WaiterDeclaration};
 
 fn calls(calls: &[Call]) -> String {
     let of = |are_rare: bool| -> Vec<String> {
@@ -21,7 +21,7 @@ fn yes(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
-fn step(waiter: &Declaration) -> &'static str {
+fn step(waiter: &WaiterDeclaration) -> &'static str {
     match waiter.capabilities.timeout_step_ns {
         1 => "ns",
         1_000 => "µs",
@@ -30,7 +30,7 @@ fn step(waiter: &Declaration) -> &'static str {
     }
 }
 
-fn kinds(waiter: &Declaration) -> String {
+fn kinds(waiter: &WaiterDeclaration) -> String {
     let is_in = |kinds: &[Kind]| kinds.iter().all(|kind| waiter.capabilities.serves.contains(kind));
     if is_in(&Kind::ALL) {
         return "all".to_owned();

@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use iotomy_sys::children::Children;
-use iotomy_waiters::{Declaration, Events, Interest, Settings, Trigger, Waiter};
+use iotomy_waiters::{Events, Interest, Settings, Trigger, Waiter, WaiterDeclaration};
 
 use crate::support::watched::{Pair, pipe, unix};
 use crate::support::{PATIENCE, TestedWaiter, waiters};
 
 /// Waiters whose sets children inherit.
-fn inherited() -> Vec<&'static Declaration> {
+fn inherited() -> Vec<&'static WaiterDeclaration> {
     let all = waiters();
     for waiter in &all {
         let set = (waiter.open)(&Settings::default()).unwrap();

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use iotomy_waiters::{Declaration, Events, Interest, Settings, Trigger, Waiter, Waker};
+use iotomy_waiters::{Events, Interest, Settings, Trigger, Waiter, WaiterDeclaration, Waker};
 
 use support::asleep::{this_thread, until_asleep};
 use support::watched;
 use support::{PATIENCE, TestedWaiter, waiters};
 
 /// Waiters several threads can wait at.
-fn shared() -> Vec<&'static Declaration> {
+fn shared() -> Vec<&'static WaiterDeclaration> {
     let all = waiters();
     for waiter in all.iter().filter(|waiter| !waiter.capabilities.shared) {
         assert!((waiter.open)(&Settings::default()).unwrap().share().is_none());
@@ -199,7 +199,7 @@ fn one_readiness_goes_to_one_thread_where_it_is_told_once() {
 }
 
 /// How many of several sets that watch one descriptor are told of one event, while all wait.
-fn told_of_one_event(waiter: &'static Declaration, sets: usize) -> usize {
+fn told_of_one_event(waiter: &'static WaiterDeclaration, sets: usize) -> usize {
     let herd = watched::event();
     let (ready, is_ready) = channel();
     let (saw, seen) = channel();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use iotomy_waiters::{Call, Declaration, Probe, RING, Times, Trigger};
+use iotomy_waiters::{Call, Probe, RING, Times, Trigger, WaiterDeclaration};
 
 use support::{missing, waiters};
 
@@ -32,7 +32,7 @@ fn watch() -> PathBuf {
 }
 
 /// The calls of one run, by name.
-fn calls(waiter: &Declaration, operation: &str, times: u64, log: &Path) -> Counts {
+fn calls(waiter: &WaiterDeclaration, operation: &str, times: u64, log: &Path) -> Counts {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-e", "signal=none", "-o"])
         .arg(log)
@@ -57,7 +57,7 @@ fn calls(waiter: &Declaration, operation: &str, times: u64, log: &Path) -> Count
 
 /// What must be seen more often in a run that does the operation so many times than in one that does
 /// none: what is declared, and what the example itself does with events.
-fn expected(waiter: &Declaration, operation: &str, times: u64, declared: &[Call]) -> Counts {
+fn expected(waiter: &WaiterDeclaration, operation: &str, times: u64, declared: &[Call]) -> Counts {
     let mut expected = Counts::new();
     let mut add = |name: &str, count| *expected.entry(name.to_owned()).or_default() += count;
     let events = if operation == "wait" { EVENTS * times } else { 0 };
@@ -78,7 +78,7 @@ fn expected(waiter: &Declaration, operation: &str, times: u64, declared: &[Call]
 }
 
 /// Compares what a waiter declares of an operation with what it does.
-fn compare(waiter: &Declaration, operation: &str, declared: &[Call], log: &Path) {
+fn compare(waiter: &WaiterDeclaration, operation: &str, declared: &[Call], log: &Path) {
     // A thread can have one of some of them.
     let times = if operation == "open" { 1 } else { TIMES };
     let none = calls(waiter, operation, 0, log);

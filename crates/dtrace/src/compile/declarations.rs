@@ -4,15 +4,15 @@ use super::{Compiled, Compiler, Constant, Inline, problem, shortened};
 use crate::ast::{Expression, Scope};
 use crate::error::Span;
 use crate::form::OwnVariable;
-use crate::program::tree::Declaration;
+use crate::program::tree::VariableDeclaration;
 use crate::types::{Integer, Type};
 
 /// The most names by `enum` and `inline`.
 const MOST_CONSTANTS: usize = 4096;
 
 impl<'a> Compiler<'a> {
-    pub(super) fn declare(&mut self, declaration: &Declaration) -> Compiled<()> {
-        let Declaration { scope, of, name, keys, span } = declaration;
+    pub(super) fn declare(&mut self, declaration: &VariableDeclaration) -> Compiled<()> {
+        let VariableDeclaration { scope, of, name, keys, span } = declaration;
         if *scope == Scope::Global {
             self.free_name(name, span)?;
         }

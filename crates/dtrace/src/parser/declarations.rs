@@ -4,7 +4,7 @@ use super::Parser;
 use crate::ast::Scope;
 use crate::error::Problem;
 use crate::lexer::Token;
-use crate::program::tree::{Declaration, Item};
+use crate::program::tree::{Item, VariableDeclaration};
 use crate::types::Type;
 
 impl Parser<'_, true> {
@@ -80,7 +80,7 @@ impl Parser<'_, true> {
             let advice = "self-> and global variables may be arrays";
             return Err(Problem::new(start..at.end, "this-> has no associative arrays", advice));
         }
-        let declaration = Declaration { scope, of, name, keys, span: at };
+        let declaration = VariableDeclaration { scope, of, name, keys, span: at };
         self.end()?;
         Ok(Item::Variable(declaration))
     }

@@ -23,7 +23,7 @@ pub(crate) struct OptionSetting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     Clause(Clause),
-    Variable(Declaration),
+    Variable(VariableDeclaration),
     /// `inline type name = value;`
     Inline {
         of: Type,
@@ -42,7 +42,7 @@ pub(crate) enum Item {
 
 /// `self int name[string];`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Declaration {
+pub(crate) struct VariableDeclaration {
     pub(crate) scope: Scope,
     pub(crate) of: Type,
     pub(crate) name: String,

@@ -48,18 +48,18 @@ pub struct Earlier {
     pub kept: KeptRun,
     record: Record,
     /// The measurements of each session, the newest included; the oldest first.
-    sessions: Vec<Session>,
+    sessions: Vec<EarlierSession>,
     /// Whether it was requested by its name.
     is_named: bool,
 }
 
 #[derive(Debug)]
-struct Session {
+struct EarlierSession {
     id: u64,
     measures: Vec<Measure>,
 }
 
-impl Session {
+impl EarlierSession {
     fn from_record(id: u64, record: RecordRef<'_>) -> Self {
         Self { id, measures: measures(record) }
     }
@@ -93,7 +93,7 @@ impl Earlier {
                 return Err(HistoryError::Elsewhere { asked: kept.id.to_string(), there, here });
             }
             let record = store.record(kept.id)?;
-            let sessions = vec![Session::from_record(kept.id, record.as_ref())];
+            let sessions = vec![EarlierSession::from_record(kept.id, record.as_ref())];
             return Earlier { kept, record, sessions, is_named: false }.with(candidate);
         };
         let mut runs = store.named(name)?;
@@ -147,7 +147,7 @@ impl Earlier {
             if is_interrupted(&record) {
                 continue;
             }
-            let session = Session::from_record(kept.id, record.as_ref());
+            let session = EarlierSession::from_record(kept.id, record.as_ref());
             match &mut found {
                 None => {
                     let first = Self { kept, record, sessions: vec![session], is_named: true };
@@ -173,9 +173,9 @@ impl Earlier {
 
     #[cfg(test)]
     pub(super) fn of_record(kept: KeptRun, record: Record, others: &[Vec<Measure>]) -> Self {
-        let mut sessions: Vec<Session> =
-            others.iter().map(|one| Session { id: 0, measures: one.clone() }).collect();
-        sessions.push(Session::from_record(kept.id, record.as_ref()));
+        let mut sessions: Vec<EarlierSession> =
+            others.iter().map(|one| EarlierSession { id: 0, measures: one.clone() }).collect();
+        sessions.push(EarlierSession::from_record(kept.id, record.as_ref()));
         Self { kept, record, sessions, is_named: true }
     }
 
@@ -196,7 +196,7 @@ impl Earlier {
 
     /// The numbers of its runs that have any of these measures.
     pub(super) fn runs_with(&self, measures: &[&Measure]) -> Vec<u64> {
-        let has = |session: &&Session| {
+        let has = |session: &&EarlierSession| {
             session.measures.iter().any(|one| measures.iter().any(|wanted| same(one, wanted)))
         };
         self.sessions.iter().filter(has).map(|one| one.id).collect()
@@ -236,7 +236,8 @@ impl Earlier {
 
     /// A measure in each of its sessions, of a measure that its newest has.
     pub(super) fn sessions_of<'a>(&'a self, measure: &Measure) -> Vec<&'a Measure> {
-        let of = |session: &'a Session| session.measures.iter().find(|one| same(one, measure));
+        let of =
+            |session: &'a EarlierSession| session.measures.iter().find(|one| same(one, measure));
         self.sessions.iter().filter_map(of).collect()
     }
 }

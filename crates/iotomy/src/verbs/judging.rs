@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use iotomy_findings::Judgement;
 use iotomy_host::{machine, rfc3339};
 use iotomy_limits::kept::Cache;
-use iotomy_limits::{Plan, declaration};
+use iotomy_limits::{LimitsPlan, declaration};
 use iotomy_record::{Finding, Limits};
 
 use super::limits::ProgressLine;
@@ -32,7 +32,7 @@ pub(super) fn findings(quiet: bool, judge: impl Fn(Option<&Limits>) -> Judgement
     }
     let started = rfc3339(SystemTime::now());
     let mut line = ProgressLine::on_terminal(quiet);
-    let plan = Plan { only, folders: Vec::new() };
+    let plan = LimitsPlan { only, folders: Vec::new() };
     let limits = plan.run(None, &started, &mut |progress| line.show(progress));
     line.clear();
     let mut known = Limits { schema: Limits::SCHEMA.to_owned(), started, machine, limits };

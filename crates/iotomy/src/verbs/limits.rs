@@ -13,7 +13,9 @@ use anyhow::{Context, Result, bail};
 use iotomy_host::folder::Folder;
 use iotomy_host::{machine, rfc3339};
 use iotomy_limits::kept::Cache;
-use iotomy_limits::{Declaration, GROUPS, Plan, Progress, Scope, declaration, declarations};
+use iotomy_limits::{
+    GROUPS, LimitDeclaration, LimitsPlan, Progress, Scope, declaration, declarations,
+};
 use iotomy_record::{Limits, store};
 
 use super::outputs;
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
     }
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
     let mut outputs = outputs::open(&files, &here)?;
-    let plan = Plan { only: named(&args.only)?, folders: folders(&args.path)? };
+    let plan = LimitsPlan { only: named(&args.only)?, folders: folders(&args.path)? };
     if let Some(of_files) = plan.only.iter().find(|one| one.scope == Scope::FileSystem)
         && plan.folders.is_empty()
     {
@@ -135,7 +137,7 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
     Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::from(COULD_NOT_RUN) })
 }
 
-fn measure(plan: &Plan, args: &LimitsArgs) -> Limits {
+fn measure(plan: &LimitsPlan, args: &LimitsArgs) -> Limits {
     let machine = machine();
     let cache = Cache::of_user();
     let kept = cache.as_ref().and_then(|cache| cache.load(&machine));
@@ -179,7 +181,7 @@ fn say_if_busy(record: &Limits) {
 }
 
 /// The declarations of these names.
-fn named(names: &[String]) -> Result<Vec<&'static Declaration>> {
+fn named(names: &[String]) -> Result<Vec<&'static LimitDeclaration>> {
     names
         .iter()
         .map(|name| {

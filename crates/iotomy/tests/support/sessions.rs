@@ -17,14 +17,14 @@ pub(crate) const LEFT: &str = "\x1b[?1049l";
 
 /// A shell on a terminal by script(1), which writes the terminal's attributes down before and after it
 /// has run a line.
-pub(crate) struct Session {
+pub(crate) struct TerminalSession {
     child: Child,
     keys: ChildStdin,
     seen: Arc<Mutex<Vec<u8>>>,
     folder: TempDir,
 }
 
-impl Session {
+impl TerminalSession {
     pub(crate) fn start(line: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // The shell goes on after keys that the line under test is to see.
@@ -124,7 +124,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for TerminalSession {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("shown: {:?}", self.seen());

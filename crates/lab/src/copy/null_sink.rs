@@ -23,7 +23,7 @@ use crate::harness::claims::{digits, ratio, shown, time};
 use crate::harness::judgement::{quotient, slope};
 use crate::harness::scratch::{Scratch, carry};
 use crate::harness::{
-    Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
+    Axis, Cases, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Judgement, Needs, Params,
     PreparedExperiment, Sample, Sampling, Takes, Value, Watch,
 };
 
@@ -40,7 +40,7 @@ const LONG_AGO_S: i64 = 2 * 24 * 3600;
 
 pub(crate) struct NullSink;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "null-sink",
     summary: "a file written to the null device by mmap and write, by reading, and through a pipe",
     hypothesis: "the null device reads nothing, so the time for a mapped file does not depend on \
@@ -140,7 +140,7 @@ static DECLARATION: Declaration = Declaration {
 const ALL: &[Value] = &[Value::S(MAPPED), Value::S(WITH_A_BYTE), Value::S(PIPED), Value::S(READ)];
 
 impl Experiment for NullSink {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -9,13 +9,13 @@ use iotomy_host::folder::is_alike;
 use iotomy_record::{ExperimentFacts, Machine, Shard, Sweep, SweepAxis, SweepRun, Volume};
 
 use super::figures::{case_of, nanos};
-use super::plan::{Plan, RunError, Start};
+use super::plan::{ExperimentPlan, RunError, Start};
 use super::share::digest;
-use super::{Axis, Declaration, Experiment, Params, Share};
+use super::{Axis, Experiment, ExperimentDeclaration, Params, Share};
 
 /// Returns a planned run as a sweep without measurements or verdicts. Saved, it is enough to start
 /// the run at another time.
-pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sweep {
+pub fn planned(experiment: &dyn Experiment, plan: &ExperimentPlan<'_>, start: Start) -> Sweep {
     let declared = experiment.declaration();
     let axis = |axis: &Axis| {
         let given = plan.given.iter().find(|(name, _)| name == axis.name);
@@ -64,7 +64,11 @@ pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sw
 }
 
 /// Starts a planned sweep: skips the cases that do not fit now.
-pub(crate) fn begun(experiment: &dyn Experiment, plan: &Plan<'_>, mut sweep: Sweep) -> Sweep {
+pub(crate) fn begun(
+    experiment: &dyn Experiment,
+    plan: &ExperimentPlan<'_>,
+    mut sweep: Sweep,
+) -> Sweep {
     for case in &mut sweep.cases {
         let params = Params(case.params.clone());
         let fits = plan.room.check(experiment.needs(&params));
@@ -77,7 +81,7 @@ pub(crate) fn begun(experiment: &dyn Experiment, plan: &Plan<'_>, mut sweep: Swe
 /// Continues an interrupted run, or starts a planned one.
 pub(crate) fn resumed(
     experiment: &dyn Experiment,
-    plan: &Plan<'_>,
+    plan: &ExperimentPlan<'_>,
     (before, start): (Sweep, Start),
 ) -> Result<Sweep, RunError> {
     check_resume(experiment, plan, (&before, &start.machine))?;
@@ -96,7 +100,7 @@ pub(crate) fn resumed(
 /// Fails with the difference.
 pub fn check_resume(
     experiment: &dyn Experiment,
-    plan: &Plan<'_>,
+    plan: &ExperimentPlan<'_>,
     (before, machine): (&Sweep, &Machine),
 ) -> Result<(), RunError> {
     let declared = experiment.declaration();
@@ -116,7 +120,7 @@ fn is_same(one: &str, other: &str) -> bool {
     Path::new(one) == Path::new(other) || found(one).is_some_and(|one| found(other) == Some(one))
 }
 
-fn about(declared: &Declaration) -> ExperimentFacts {
+fn about(declared: &ExperimentDeclaration) -> ExperimentFacts {
     ExperimentFacts {
         summary: declared.summary.to_owned(),
         hypothesis: declared.hypothesis.to_owned(),
@@ -138,7 +142,7 @@ fn about(declared: &Declaration) -> ExperimentFacts {
 
 /// Checks whether an interrupted run can continue here.
 fn check_before(
-    declared: &Declaration,
+    declared: &ExperimentDeclaration,
     before: &Sweep,
     (here, volume): (&Machine, &Volume),
 ) -> Result<(), String> {

@@ -20,7 +20,7 @@ use super::size::Size;
 
 /// The declaration of an experiment.
 #[derive(Debug)]
-pub struct Declaration {
+pub struct ExperimentDeclaration {
     /// Its name, unique among all experiments.
     pub name: &'static str,
     /// One-line summary.
@@ -258,7 +258,7 @@ pub struct Sample {
 /// An experiment.
 pub trait Experiment: Sync {
     /// Returns the declaration of the experiment.
-    fn declaration(&self) -> &'static Declaration;
+    fn declaration(&self) -> &'static ExperimentDeclaration;
 
     /// Returns the combinations of these values to consider; by default all of them.
     fn combinations(&self, axes: &[SweepAxis]) -> Vec<Params> {

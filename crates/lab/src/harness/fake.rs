@@ -42,7 +42,7 @@ pub(crate) type Shared = Arc<Mutex<FakeState>>;
 
 pub(crate) struct Fake(pub(crate) Shared);
 
-static FAKE: Declaration = Declaration {
+static FAKE: ExperimentDeclaration = ExperimentDeclaration {
     name: "fake",
     summary: "s",
     hypothesis: "h",
@@ -78,7 +78,7 @@ fn rises(cases: &Cases<'_>) -> Judgement {
 }
 
 impl Experiment for Fake {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &FAKE
     }
 
@@ -227,7 +227,7 @@ pub(crate) fn run_in(
         by: "x is 40".into(),
         raise: "set it to #".into(),
     });
-    let plan = Plan {
+    let plan = ExperimentPlan {
         size,
         given: Vec::new(),
         max_time: max_time.map(Duration::from_secs),

@@ -8,7 +8,7 @@ use iotomy_stats::{Summary, centre_interval, mean, median, median_interval};
 
 use super::claims::{by_visit, is_settled};
 use super::judgement::ENOUGH;
-use super::{Cases, Declaration, Fold, Judgement};
+use super::{Cases, ExperimentDeclaration, Fold, Judgement};
 
 /// Builds a case of a sweep with these samples.
 pub(crate) fn case_of(
@@ -37,7 +37,7 @@ pub(crate) fn case_of(
 }
 
 /// Updates the figures of a case after a visit; they are computed from all samples.
-pub(crate) fn with_figures(declared: &Declaration, case: Case) -> Case {
+pub(crate) fn with_figures(declared: &ExperimentDeclaration, case: Case) -> Case {
     let extra = folded(declared, &case);
     let figures = case_of(case.params, (declared.metric, declared.unit), case.samples, extra);
     let case = Case {
@@ -69,12 +69,16 @@ fn interval(case: &Case) -> Option<[f64; 2]> {
 }
 
 /// Judges each claim from the cases.
-pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
+pub(crate) fn judged(declared: &ExperimentDeclaration, cases: &[Case]) -> Vec<Claim> {
     judged_lacking(declared, cases, &missing(cases))
 }
 
 /// Judges each claim from the cases; an undecided one says that these are missing.
-pub(crate) fn judged_lacking(declared: &Declaration, cases: &[Case], missing: &str) -> Vec<Claim> {
+pub(crate) fn judged_lacking(
+    declared: &ExperimentDeclaration,
+    cases: &[Case],
+    missing: &str,
+) -> Vec<Claim> {
     let is_measured = cases.iter().any(|case| case.median.is_some());
     let cases = Cases::new(cases);
     let judge = |claim: &super::Claim| {
@@ -114,7 +118,7 @@ pub(crate) fn missing(cases: &[Case]) -> String {
 }
 
 /// Combines the samples of each extra as the experiment declares.
-pub(crate) fn folded(declared: &Declaration, case: &Case) -> BTreeMap<String, f64> {
+pub(crate) fn folded(declared: &ExperimentDeclaration, case: &Case) -> BTreeMap<String, f64> {
     let fold_of = |name: &str| declared.extras.iter().find(|extra| extra.name == name);
     let folded = |(name, samples): (&String, &Vec<f64>)| {
         let value = match fold_of(name)?.fold {

@@ -23,16 +23,16 @@ use iotomy_stats::order::Random;
 use super::beginning::{begun, planned, resumed};
 use super::claims::number;
 use super::figures::{folded, judged, nanos, with_figures};
-use super::plan::{Plan, Progress, RunError, RunHost, Start};
+use super::plan::{ExperimentPlan, Progress, RunError, RunHost, Start};
 use super::size::watched_time;
-use super::{Declaration, Experiment, Params, PreparedExperiment, Sample};
+use super::{Experiment, ExperimentDeclaration, Params, PreparedExperiment, Sample};
 
 /// The number of rounds that all cases should get, whatever each of them takes.
 const FIRST_ROUNDS: u32 = 3;
 
 /// A run in progress.
 pub(crate) struct RunInProgress {
-    declared: &'static Declaration,
+    declared: &'static ExperimentDeclaration,
     pub(crate) sweep: Sweep,
     /// When timing ends.
     deadline: Option<Duration>,
@@ -51,7 +51,7 @@ pub(crate) struct RunInProgress {
 impl RunInProgress {
     pub(crate) fn new(
         experiment: &dyn Experiment,
-        plan: &Plan<'_>,
+        plan: &ExperimentPlan<'_>,
         mut start: Start,
         now: Duration,
     ) -> Result<Self, RunError> {

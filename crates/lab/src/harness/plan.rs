@@ -10,7 +10,7 @@ use super::{FreeRoom, Params, Share, Size, Watch};
 
 /// The plan of a run.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct ExperimentPlan<'a> {
     /// Selects the values of axes for which no values are given.
     pub size: Size,
     /// Values given for axes, in the order in which they are shown.

@@ -6,7 +6,7 @@ use iotomy_record::{Sweep, SweepAxis};
 
 use super::cases::in_common;
 use super::in_progress::RunInProgress;
-use super::plan::{Plan, RunError, RunHost, Start};
+use super::plan::{ExperimentPlan, RunError, RunHost, Start};
 use super::{Experiment, Params};
 
 /// Runs an experiment.
@@ -15,7 +15,7 @@ use super::{Experiment, Params};
 /// Fails with the cause that ended the run early. Everything the run made is removed.
 pub fn run(
     experiment: &dyn Experiment,
-    plan: &Plan<'_>,
+    plan: &ExperimentPlan<'_>,
     start: Start,
     around: &mut dyn RunHost,
 ) -> Result<Sweep, RunError> {

@@ -252,8 +252,16 @@ fn what_was_planned_is_run_as_it_was_planned_and_held_against_what_there_is_then
     let given = vec![("n".to_owned(), [3, 13, 50].map(AxisValue::Number).to_vec())];
     let (max_time, room) = (Some(Duration::from_secs(6)), FreeRoom::default());
     let json = Some("/x.json".to_owned());
-    let plan =
-        Plan { size: Size::Quick, given, max_time, seed: 5, folder, room, json, share: None };
+    let plan = ExperimentPlan {
+        size: Size::Quick,
+        given,
+        max_time,
+        seed: 5,
+        folder,
+        room,
+        json,
+        share: None,
+    };
     let started = "2025-03-01T08:00:00Z".to_owned();
     let start = Start { started, machine: Machine::default(), before: None };
     let planned = planned(&Fake(Shared::default()), &plan, start);
@@ -290,7 +298,7 @@ fn a_case_that_breaks_is_skipped_and_the_others_go_on() {
     let world = Shared::default();
     let given = vec![("n".to_owned(), vec![AxisValue::Number(99), AxisValue::Number(2)])];
     let room = FreeRoom::default();
-    let plan = Plan {
+    let plan = ExperimentPlan {
         size: Size::Quick,
         given,
         max_time: None,

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use iotomy_record::{Shard, Sweep, SweepAxis};
 use serde_json::json;
 
-use super::{Declaration, Params};
+use super::{ExperimentDeclaration, Params};
 
 /// Shards of a plan, at most: far more than there are jobs in an array.
 const MOST: u64 = 100_000;
@@ -88,7 +88,7 @@ pub(crate) fn shards(lines: &str, cases: &[Params], of: u64) -> Vec<u64> {
 /// Returns a digest of a plan: of the experiment, its cases, and the options that bound them. Two
 /// shards with the same digest are of the same plan.
 pub(crate) fn digest(
-    declared: &Declaration,
+    declared: &ExperimentDeclaration,
     axes: &[SweepAxis],
     cases: &[Params],
     (size, max_time_ns): (&str, Option<u64>),

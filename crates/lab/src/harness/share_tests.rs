@@ -7,7 +7,7 @@ use super::*;
 use crate::{EXPERIMENTS, Size};
 
 /// Returns the axes of a run of this size.
-fn axes(declared: &Declaration, size: Size) -> Vec<SweepAxis> {
+fn axes(declared: &ExperimentDeclaration, size: Size) -> Vec<SweepAxis> {
     let axis = |axis: &crate::Axis| SweepAxis {
         name: axis.name.into(),
         unit: axis.unit.into(),

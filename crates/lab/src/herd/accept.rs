@@ -17,8 +17,8 @@ use iotomy_stats::quantile;
 use crate::harness::cpu_time::used_ns;
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value, Watch,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value, Watch,
 };
 use crate::herd::accept::claims::accept_share;
 use crate::herd::clients::{Clients, Served};
@@ -33,7 +33,7 @@ const WATCHED: usize = 250;
 
 pub(crate) struct Accept;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "accept",
     summary: "short connections accepted by M processes, for several strategies of sharing the \
         work",
@@ -156,7 +156,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Experiment for Accept {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

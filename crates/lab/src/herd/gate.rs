@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use iotomy_host::Skip;
-use iotomy_waiters::{Capabilities, Declaration, Kind, Model, WAITERS};
+use iotomy_waiters::{Capabilities, Kind, Model, WAITERS, WaiterDeclaration};
 
 use crate::harness::patience::Patience;
-use crate::herd::plan::{Plan, SharedSet, Wait};
+use crate::herd::plan::{HerdPlan, SharedSet, Wait};
 use crate::herd::processes::{Herd, MemberError, bind_shared};
 
 /// Connections that may wait to be accepted; the kernel limits this to `net.core.somaxconn`.
@@ -40,8 +40,8 @@ pub(crate) const WAITS: [(&str, Wait); 8] = [
 /// Returns the names of all modes of waiting: those above, and those waiters of the registry of
 /// which each process can have a set that contains the listener, or all can have one, and block at it.
 pub(crate) fn waits() -> Vec<&'static str> {
-    let is_above = |waiter: &Declaration| WAITS.iter().any(|(name, _)| *name == waiter.name);
-    let can = |waiter: &Declaration| {
+    let is_above = |waiter: &WaiterDeclaration| WAITS.iter().any(|(name, _)| *name == waiter.name);
+    let can = |waiter: &WaiterDeclaration| {
         let Capabilities { model, sleeps, receives, serves, .. } = waiter.capabilities;
         sleeps && !receives && model != Model::Signals && serves.contains(&Kind::Listener)
     };
@@ -111,7 +111,7 @@ impl Gate {
         (members, duplicates): (usize, u32),
         patience: Patience,
     ) -> Result<Herd, Skip> {
-        let plan = Plan {
+        let plan = HerdPlan {
             listener: self.socket.as_fd(),
             address: self.address,
             set: self.set.as_ref(),

@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::plan::{Plan, SharedSet, Wait};
+use super::plan::{HerdPlan, SharedSet, Wait};
 use super::slot::{ACCEPTS, CALL, EMPTY, ERRNO, READY, WAKES};
 
 /// The calls in which a member can fail.
@@ -62,7 +62,7 @@ fn refused(error: WaitError) -> Failed {
 enum Never {}
 
 /// Waits for connections until it is killed; returns when a call has failed.
-pub(super) fn run(plan: &Plan<'_>, slot: &[AtomicU64]) {
+pub(super) fn run(plan: &HerdPlan<'_>, slot: &[AtomicU64]) {
     let Err(Failed(call, error)) = serve(plan, slot);
     // A waiter of the registry can have calls of its own.
     let place = CALLS.iter().position(|known| *known == call).unwrap_or(CALLS.len() - 1);
@@ -71,7 +71,7 @@ pub(super) fn run(plan: &Plan<'_>, slot: &[AtomicU64]) {
     slot[ERRNO].store(u64::from(errno.unsigned_abs()), Ordering::Release);
 }
 
-fn serve(plan: &Plan<'_>, slot: &[AtomicU64]) -> Result<Never, Failed> {
+fn serve(plan: &HerdPlan<'_>, slot: &[AtomicU64]) -> Result<Never, Failed> {
     raise_limit();
     let member = Member { listener: plan.listener, slot };
     match plan.duplicates {
@@ -82,7 +82,7 @@ fn serve(plan: &Plan<'_>, slot: &[AtomicU64]) -> Result<Never, Failed> {
 
 /// Not inlined, because the memory of a member without duplicates is measured.
 #[inline(never)]
-fn wait_with_duplicates(member: &Member<'_>, plan: &Plan<'_>) -> Result<Never, Failed> {
+fn wait_with_duplicates(member: &Member<'_>, plan: &HerdPlan<'_>) -> Result<Never, Failed> {
     let mut numbers = [0; MOST];
     let all = plan.duplicates as usize + 1;
     let numbers = numbers.get_mut(..all).ok_or(Errno::MFILE).map_err(failed("dup"))?;
@@ -93,7 +93,7 @@ fn wait_with_duplicates(member: &Member<'_>, plan: &Plan<'_>) -> Result<Never, F
     wait(member, plan, numbers)
 }
 
-fn wait(member: &Member<'_>, plan: &Plan<'_>, numbers: &[RawFd]) -> Result<Never, Failed> {
+fn wait(member: &Member<'_>, plan: &HerdPlan<'_>, numbers: &[RawFd]) -> Result<Never, Failed> {
     match plan.wait {
         Wait::Accept => member.by_accept(),
         Wait::Select => member.by_select(numbers),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
-use iotomy_waiters::{Declaration, Interest, Settings, Trigger, WaitError, Waiter};
+use iotomy_waiters::{Interest, Settings, Trigger, WaitError, Waiter, WaiterDeclaration};
 
 /// How a member waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Wait {
 
 /// The parameters of a herd.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan<'fd> {
+pub(crate) struct HerdPlan<'fd> {
     /// The listening socket, or with [`Wait::ReusePort`] one that is only bound.
     pub(crate) listener: BorrowedFd<'fd>,
     /// The address of the listening socket.
@@ -57,7 +57,7 @@ impl SharedSet {
     /// # Errors
     /// Fails as the waiter does.
     pub(crate) fn for_waiter(
-        waiter: &Declaration,
+        waiter: &WaiterDeclaration,
         listener: BorrowedFd<'_>,
     ) -> Result<Option<Self>, WaitError> {
         if !is_shared(waiter) {
@@ -74,6 +74,6 @@ impl SharedSet {
 }
 
 /// Whether the members share one set of this waiter.
-pub(crate) fn is_shared(waiter: &Declaration) -> bool {
+pub(crate) fn is_shared(waiter: &WaiterDeclaration) -> bool {
     waiter.capabilities.inherited && waiter.capabilities.trigger == Trigger::OneShot
 }

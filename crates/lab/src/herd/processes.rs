@@ -15,7 +15,7 @@ use iotomy_sys::children::Children;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use crate::herd::member;
-use crate::herd::plan::{Plan, SharedSet};
+use crate::herd::plan::{HerdPlan, SharedSet};
 use crate::herd::slot::{ACCEPTS, CALL, EMPTY, ERRNO, READY, SLOT, WAKES};
 
 /// The counters of a member.
@@ -50,7 +50,7 @@ impl Herd {
     ///
     /// # Errors
     /// Fails as fork(2) does: `EAGAIN`, `ENOMEM`. Members already created are ended.
-    pub(crate) fn start(plan: &Plan<'_>) -> Result<Self, MemberError> {
+    pub(crate) fn start(plan: &HerdPlan<'_>) -> Result<Self, MemberError> {
         let failed = |call| move |source| MemberError { call, source };
         let board = Board::new(plan.members * SLOT).map_err(failed("mmap"))?;
         let mut herd = Self { children: Children::with_capacity(plan.members), board };

@@ -12,7 +12,7 @@ use iotomy_test_requirements::{Need, skip};
 
 use super::clients::Clients;
 use super::gate::{Gate, probe, waits};
-use super::plan::{Plan, Wait, is_shared};
+use super::plan::{HerdPlan, Wait, is_shared};
 use super::processes::Herd;
 use crate::harness::Experiment;
 use crate::harness::patience::Patience;
@@ -93,7 +93,7 @@ fn a_herd_that_is_dropped_is_gone() {
 #[test]
 fn what_a_member_could_not_do_is_told() {
     let file = std::fs::File::open("/dev/null").unwrap();
-    let plan = Plan {
+    let plan = HerdPlan {
         listener: file.as_fd(),
         address: "127.0.0.1:1".parse().unwrap(),
         set: None,

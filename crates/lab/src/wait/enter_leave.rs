@@ -16,7 +16,7 @@ use crate::harness::claims::{equation, time};
 use crate::harness::cpu_time::thread_ns;
 use crate::harness::growth::{Growth, along};
 use crate::harness::{
-    Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
+    Axis, Cases, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Judgement, Needs, Params,
     PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 use crate::wait::BATCH;
@@ -39,7 +39,7 @@ const SLEEP: Duration = Duration::from_millis(1);
 
 pub(crate) struct EnterLeave;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "enter-leave",
     summary: "the cost of a wait that finds nothing, by the number of descriptors watched",
     hypothesis: "entering and leaving select and poll takes time in proportion to the descriptors \
@@ -130,7 +130,7 @@ const DESCRIPTORS: &[Value] = &[
 const TIMEOUTS: &[Value] = &[Value::S("zero"), Value::S("sleep")];
 
 impl Experiment for EnterLeave {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -22,8 +22,8 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use crate::harness::bounds::FewSignals;
 use crate::harness::cpu_time::Usage;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value, Watch,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value, Watch,
 };
 use crate::wait::BATCH;
 use crate::wait::models::claims::{models, models_completion};
@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Models;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "models",
     summary: "the four models of waiting: idle CPU use, latency, CPU time per event",
     hypothesis: "busy polling uses a whole CPU while nothing happens; signals block, but their \
@@ -147,7 +147,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 impl Experiment for Models {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -23,8 +23,8 @@ use iotomy_host::folder::Folder;
 
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value, Watch,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value, Watch,
 };
 use crate::wait::round::{count, of_pairs};
 use crate::wait::shared_set::claims::dev_poll_locks;
@@ -40,7 +40,7 @@ const ACTIVE: &str = "active";
 
 pub(crate) struct SharedSet;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "shared-set",
     summary: "threads that share a /dev/poll set, with a lock and without, or an event port",
     hypothesis: "a /dev/poll set reports the same event to each thread that polls it, unless a lock \
@@ -129,7 +129,7 @@ const SETS: &[Value] = &[Value::S(EVENT_PORTS), Value::S(DEV_POLL), Value::S(DEV
 const FEW_AND_MANY: &[Value] = &[Value::N(1), Value::N(16)];
 
 impl Experiment for SharedSet {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -24,8 +24,8 @@ use crate::harness::cases::unmet;
 use crate::harness::memory::memory_of;
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
-    Sampling, Takes, Value,
+    Axis, Claim, Experiment, ExperimentDeclaration, Extra, Fold, Needs, Params, PreparedExperiment,
+    Sample, Sampling, Takes, Value,
 };
 use crate::wait::line::{answer, ask};
 use crate::wait::pairs::{DESCRIPTORS, HOW_MANY, that};
@@ -49,7 +49,7 @@ const ACTIVE: &str = "active";
 
 pub(crate) struct ThreadEach;
 
-static DECLARATION: Declaration = Declaration {
+static DECLARATION: ExperimentDeclaration = ExperimentDeclaration {
     name: "thread-each",
     summary: "a thread for each of N descriptors, or one thread that waits for all of them",
     hypothesis: "a thread for each descriptor takes more CPU time per event, because each event \
@@ -143,7 +143,7 @@ fn is_thread_each(case: &Params) -> bool {
 }
 
 impl Experiment for ThreadEach {
-    fn declaration(&self) -> &'static Declaration {
+    fn declaration(&self) -> &'static ExperimentDeclaration {
         &DECLARATION
     }
 

@@ -12,7 +12,9 @@ use crate::memory::buffer;
 use crate::patience::uninterrupted;
 use crate::position::{missed, reaches, start};
 use crate::read_write::{pump, put_all, take};
-use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Session, Side, Traffic};
+use crate::{
+    End, Job, MoveError, Moved, Mover, MoverDeclaration, MoverSession, Outcome, Side, Traffic,
+};
 
 /// The assumed length, in bytes, of a data extent that is gone by the time its end is looked up: a
 /// block, so that the walk goes on. Also the block size where the file system reports none.
@@ -24,8 +26,8 @@ const XFS: u64 = 0x5846_5342;
 
 /// A run in progress.
 pub(super) struct Walk<'a, 'fd> {
-    session: Box<dyn Session + 'a>,
-    of: &'static Declaration,
+    session: Box<dyn MoverSession + 'a>,
+    of: &'static MoverDeclaration,
     source: &'a End<'fd>,
     target: &'a End<'fd>,
     job: &'a Job<'a>,

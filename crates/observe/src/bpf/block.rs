@@ -29,8 +29,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, PerfEventOpts, Prog
 
 use self::events::{TRACEPOINTS, may_happen};
 use self::layout::{
-    ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE, Plan,
-    Row, RowKey, SlowCallRow,
+    ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE,
+    RecordPlan, Row, RowKey, SlowCallRow,
 };
 use super::companion::{Companion, Images};
 use super::embedded::{Embedded, embedded};
@@ -195,7 +195,7 @@ impl Loaded {
         check("rows", RowKey::SIZE, Row::SIZE);
         check("ahead_rows", 4, AheadRow::SIZE);
         check("pool", 4, SlowCallRow::SIZE);
-        check("plans", 4, Plan::default().wire().len());
+        check("plans", 4, RecordPlan::default().wire().len());
         check(".bss", 4, Counters::SIZE);
     }
 

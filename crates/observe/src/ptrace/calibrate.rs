@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use iotomy_sys::caller::{self, Caller};
 use iotomy_sys::thread_wake::ThreadWake;
 
-use super::session::Session;
+use super::session::PtraceSession;
 use super::tracer::{self, Guide};
 use crate::price::Range;
 use crate::{Request, Selection, Target};
@@ -77,7 +77,7 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
         Guide { wake, interrupts: None, command: None, duration: Some(limit), viewer: None };
     let seen = tracer::on_tracer_thread(guide, |flags| {
         let selection = Selection { only: true, ..Selection::process(pid) };
-        let session = Session::running(&selection, &request).map_err(|(_, error)| error)?;
+        let session = PtraceSession::running(&selection, &request).map_err(|(_, error)| error)?;
         child.start();
         let began = Instant::now();
         Ok((began, session.run(flags)))

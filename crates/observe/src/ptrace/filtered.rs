@@ -10,7 +10,7 @@ use iotomy_sys::syscalls;
 
 use super::entered::{Entered, EntryFacts};
 use super::procfs;
-use super::session::Session;
+use super::session::PtraceSession;
 use crate::call_names::descriptor;
 use crate::clock::nanoseconds;
 use crate::compiled::Verdict;
@@ -19,7 +19,7 @@ use crate::naming::{CallNumber, call_name, plain_name};
 use crate::tally::ImageId;
 use crate::variables::{CallFacts, fact};
 
-impl Session {
+impl PtraceSession {
     /// The facts of a call that is entered; `None` where its number decides all.
     pub(super) fn entry_facts(
         &mut self,

@@ -4,14 +4,14 @@ use iotomy_sys::syscalls;
 
 use super::entered::Entered;
 use super::procfs;
-use super::session::Session;
+use super::session::PtraceSession;
 use super::sockets::Descriptor;
 use crate::sockets::SocketName;
 
 /// How many texts are kept; when there are more, they are found anew.
 const MOST: usize = 4096;
 
-impl Session {
+impl PtraceSession {
     /// The peer of a thread's descriptor; empty if that is not a socket, or has no peer.
     pub(super) fn peer_of(&mut self, tid: u32, fd: i32) -> String {
         let Some(inode) = procfs::socket_of(tid, fd) else { return String::new() };

@@ -12,14 +12,14 @@ use iotomy_sys::syscalls;
 use super::connections::{EALREADY, EISCONN, Use, is_interruption, says_nothing};
 use super::entered::Entered;
 use super::procfs;
-use super::session::Session;
+use super::session::PtraceSession;
 use super::sockets::Descriptor;
 use crate::call_names::descriptor;
 use crate::naming::{CallNumber, call_name};
 use crate::sockets::SocketName;
 use crate::tally::{FileRef, ImageId};
 
-impl Session {
+impl PtraceSession {
     /// A call is entered that may close connections, or be the first of a socket after its connect.
     pub(super) fn look_before(&mut self, tid: u32, call: CallNumber, args: &[u64; 6]) {
         let Some(connections) = self.connections.as_ref().filter(|all| !all.is_empty()) else {

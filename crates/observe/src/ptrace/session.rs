@@ -35,7 +35,7 @@ use crate::{Request, Selection};
 
 /// A watch on a tracer thread.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct PtraceSession {
     /// The processes the watch is about that have not ended.
     pub(super) roots: Vec<u32>,
     /// Whether the processes that they make are left out.
@@ -205,7 +205,7 @@ impl SessionResult {
     }
 }
 
-impl Session {
+impl PtraceSession {
     fn new(roots: Vec<u32>, request: &Request) -> Self {
         Self {
             roots,

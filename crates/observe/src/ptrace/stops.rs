@@ -13,7 +13,7 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::bytes;
 use super::entered::Entered;
 use super::procfs;
-use super::session::Session;
+use super::session::PtraceSession;
 use super::tracees;
 use crate::clock::nanoseconds;
 use crate::naming::{BEYOND, CallNumber, call_name, error_name, plain_name};
@@ -36,7 +36,7 @@ fn makes_untraced(tid: u32, name: &str, args: &[u64; 6]) -> bool {
     flags & CLONE_UNTRACED != 0
 }
 
-impl Session {
+impl PtraceSession {
     /// Processes the result of `waitpid` for a task.
     pub(super) fn note(&mut self, tid: u32, status: Status) {
         let now = Instant::now();

@@ -179,14 +179,14 @@ fn round() -> impl Strategy<Value = Round> {
     )
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+fn plan() -> impl Strategy<Value = RacePlan> {
     let numbers = (number(), option::of(number()), option::of(number()), number(), number());
     let texts = (text(), text(), [(); 3].map(|()| option::of(text())));
     let shares = (positive(), option::of(positive()));
     (shares, numbers, texts, any::<bool>(), any::<bool>()).prop_map(
         |((min_effect, shared_error), n, texts, drop_caches, ignore_failure)| {
             let [prepare, setup, cleanup] = texts.2;
-            Plan {
+            RacePlan {
                 min_effect,
                 warmup: n.0,
                 runs: n.1,

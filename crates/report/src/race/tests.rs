@@ -97,13 +97,13 @@ fn dd_and_cat() -> Race {
             attribution(Metric::Wall, -144.0, terms.clone()),
             attribution(Metric::Cpu, -140.0, terms[..3].to_vec()),
         ],
-        plan: Plan {
+        plan: RacePlan {
             min_effect: 0.01,
             warmup: 1,
             seed: 42,
             output: "pipe".into(),
             cache: "warm".into(),
-            ..Plan::default()
+            ..RacePlan::default()
         },
         rounds: vec![Round::default(); 15],
         harness: Harness {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use iotomy_sys::syscalls::{self, Abi};
-use iotomy_waiters::Declaration;
+use iotomy_waiters::WaiterDeclaration;
 
 use super::PATIENCE;
 
@@ -15,7 +15,7 @@ pub(crate) fn this_thread() -> i32 {
 /// Comes back when the thread sleeps in a call its waiter waits by; at once where it never sleeps. A call
 /// that the kernel itself has disturbed, as when a ring the thread had is taken down, goes on as
 /// restart_syscall(2).
-pub(crate) fn until_asleep(thread: i32, waiter: &Declaration) {
+pub(crate) fn until_asleep(thread: i32, waiter: &WaiterDeclaration) {
     if !waiter.capabilities.sleeps {
         return;
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use iotomy_test_requirements::{Need, skip};
 use iotomy_waiters::{
-    Declaration, Events, Interest, Probe, Ready, Settings, WAITERS, WaitError, Waiter,
+    Events, Interest, Probe, Ready, Settings, WAITERS, WaitError, Waiter, WaiterDeclaration,
 };
 
 /// Longer than anything takes on the slowest machine: only there so that a hang becomes a failure.
@@ -28,8 +28,8 @@ pub(crate) fn missing(waiter: &str, reason: &str) {
 }
 
 /// Every waiter that works here and asks the kernel at all.
-pub(crate) fn waiters() -> Vec<&'static Declaration> {
-    let works = |waiter: &&'static Declaration| {
+pub(crate) fn waiters() -> Vec<&'static WaiterDeclaration> {
+    let works = |waiter: &&'static WaiterDeclaration| {
         if waiter.calls.wait.is_empty() {
             return false;
         }
@@ -51,11 +51,11 @@ pub(crate) struct TestedWaiter {
 }
 
 impl TestedWaiter {
-    pub(crate) fn test(declaration: &'static Declaration) -> Self {
+    pub(crate) fn test(declaration: &'static WaiterDeclaration) -> Self {
         Self::room_for(declaration, 64)
     }
 
-    pub(crate) fn room_for(declaration: &'static Declaration, events: usize) -> Self {
+    pub(crate) fn room_for(declaration: &'static WaiterDeclaration, events: usize) -> Self {
         let waiter = (declaration.open)(&Settings::default()).unwrap();
         Self { waiter, events: Events::with_capacity(events) }
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use iotomy_lab::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
+use iotomy_lab::{Axis, EXPERIMENTS, ExperimentDeclaration, Size, Takes, Value};
 use iotomy_report::hanging;
 
 use crate::manual::{DONE, FAILED, Manual};
@@ -43,7 +43,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode> {
 }
 
 /// Its name and line, its axes and its claims.
-fn short(declared: &Declaration) -> String {
+fn short(declared: &ExperimentDeclaration) -> String {
     let widest = EXPERIMENTS.iter().map(|one| one.declaration().name.len()).max().unwrap_or(0);
     let mut text = String::new();
     let lead = format!("{:<widest$}  ", declared.name);
@@ -55,7 +55,7 @@ fn short(declared: &Declaration) -> String {
     text
 }
 
-fn long(declared: &Declaration) -> String {
+fn long(declared: &ExperimentDeclaration) -> String {
     let mut text = String::new();
     put(&mut text, &format!("{} · ", declared.name), declared.summary);
     for (lead, said) in [

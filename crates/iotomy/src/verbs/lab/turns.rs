@@ -10,8 +10,8 @@ use anyhow::{Result, bail};
 use iotomy_host::folder::Folder;
 use iotomy_host::{named_machine, rfc3339};
 use iotomy_lab::{
-    EXPERIMENTS, Experiment, FreeRoom, Lock, Plan, RunError, RunHost, Share, Size, Start, State,
-    experiment, planned,
+    EXPERIMENTS, Experiment, ExperimentPlan, FreeRoom, Lock, RunError, RunHost, Share, Size, Start,
+    State, experiment, planned,
 };
 use iotomy_record::Sweep;
 use iotomy_record::store::OutputFile;
@@ -106,7 +106,7 @@ impl RunRequest<'_> {
         experiment: &dyn Experiment,
         json: Option<String>,
         folder: &'a Folder,
-    ) -> Plan<'a> {
+    ) -> ExperimentPlan<'a> {
         let size = match (self.args.quick, self.args.full) {
             (true, _) => Size::Quick,
             (_, true) => Size::Full,
@@ -117,7 +117,7 @@ impl RunRequest<'_> {
             // Short enough to be typed again.
             u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xfff) << 20
         };
-        Plan {
+        ExperimentPlan {
             size,
             given: values(experiment, self.given).unwrap_or_default(),
             max_time: self.args.max_time.or(size.max_time()),

@@ -4,11 +4,11 @@ use iotomy_record::{Sweep, SweepAxis};
 
 use super::super::share::{digest, shards};
 use super::{Given, MergeError};
-use crate::harness::{Declaration, Experiment, Params};
+use crate::harness::{Experiment, ExperimentDeclaration, Params};
 
 /// A plan of which all records are.
 pub(super) struct WholePlan<'a> {
-    pub(super) declared: &'static Declaration,
+    pub(super) declared: &'static ExperimentDeclaration,
     pub(super) axes: &'a [SweepAxis],
     /// All of its cases, in order.
     pub(super) cases: Vec<Params>,

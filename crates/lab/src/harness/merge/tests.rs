@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::harness::figures::{judged, with_figures};
-use crate::{EXPERIMENTS, FreeRoom, Plan, Size, Start, experiment, planned};
+use crate::{EXPERIMENTS, ExperimentPlan, FreeRoom, Size, Start, experiment, planned};
 
 /// A plan of this share, on this machine.
 fn plan_of(one: &dyn Experiment, size: Size, share: Option<Share>, machine: &str) -> Sweep {
     let folder = Folder::open(&std::env::temp_dir()).unwrap();
-    let plan = Plan {
+    let plan = ExperimentPlan {
         size,
         given: Vec::new(),
         max_time: Some(Duration::from_secs(9)),

@@ -1,16 +1,16 @@
 //! The offsets of a tracepoint's values in its record, from tracefs.
 
 use super::events::Tracepoint;
-use super::layout::Plan;
+use super::layout::RecordPlan;
 use crate::tracefs::Tracefs;
 
 /// How the running kernel has `tracepoint`; `None`: it does not, or has it otherwise.
-pub(super) fn plan(tracefs: &Tracefs, tracepoint: &Tracepoint) -> Option<Plan> {
+pub(super) fn plan(tracefs: &Tracefs, tracepoint: &Tracepoint) -> Option<RecordPlan> {
     parse(&tracefs.format(tracepoint.category, tracepoint.name)?, tracepoint)
 }
 
-fn parse(text: &str, tracepoint: &Tracepoint) -> Option<Plan> {
-    let mut plan = Plan::default();
+fn parse(text: &str, tracepoint: &Tracepoint) -> Option<RecordPlan> {
+    let mut plan = RecordPlan::default();
     for (nth, name) in tracepoint.fields.iter().enumerate() {
         let bare = name.trim_end_matches('?');
         match field(text, bare) {

@@ -168,14 +168,14 @@ impl Wire for Counters {
 
 /// Where the values of a tracepoint are in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Plan {
+pub(super) struct RecordPlan {
     pub(super) offsets: [u16; ARGS],
     /// In bytes; 8 more where the value has a sign.
     pub(super) sizes: [u8; ARGS],
     pub(super) device: u16,
 }
 
-impl Plan {
+impl RecordPlan {
     /// As `struct plan` of `block.h`.
     pub(super) fn wire(&self) -> Vec<u8> {
         let mut wire: Vec<u8> = self.offsets.iter().flat_map(|at| at.to_ne_bytes()).collect();
