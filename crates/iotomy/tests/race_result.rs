@@ -159,7 +159,7 @@ fn results_are_exported_run_by_run_and_as_a_table() {
     let race = raced.record();
     let csv = fs::read_to_string(raced.folder.path().join("r.csv")).unwrap();
     assert_eq!(csv.lines().count(), 7);
-    assert!(csv.starts_with("run,label,command,block,counts,wall_ns,"));
+    assert!(csv.starts_with("run,label,command,round,counts,wall_ns,"));
     assert!(csv.contains(",\"echo a,b\","), "{csv}");
     let first = csv.lines().nth(1).unwrap();
     let label = &race.order[0];

@@ -229,20 +229,21 @@ fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
 }
 
 /// Only one of the two figures includes the time that interrupts and a hypervisor take from a CPU, so they may differ
-/// by the amount that the kernel counts for those. The kernel counts in ticks, so only one run of five must agree.
+/// by the amount that the kernel counts for those, and by the tick that it has begun to count on each CPU.
+/// Processes of others push the thread to and fro, so only one run of five must agree.
 #[test]
 fn time_on_a_cpu_is_what_the_scheduler_says_it_is() {
     each_observer(|observer| {
         let agrees = || {
             let taken_ns = harness::taken_ns();
-            let watched = watch(observer, &command(subject(), &["spin-read", "100"]));
+            let watched = watch(observer, &command(subject(), &["spin-read", "500"]));
             let Some(ledger) = watched.ledger.first() else { return Ok(()) };
+            let taken_ns = harness::taken_ns() - taken_ns + 2 * harness::TICK_NS;
             let (row, process) = (watched.row("read"), &watched.processes[0]);
             let by_kernel_ns = process.user_ns + process.system_ns;
             let booked_ns = ledger.user_ns + ledger.calls_on_cpu_ns;
             let most_ns = by_kernel_ns / 100 * 105 + taken_ns;
             let is_the_call_s = row.on_cpu_ns.is_some_and(|ns| ns <= most_ns);
-            let taken_ns = harness::taken_ns() - taken_ns;
             let apart_ns = booked_ns.abs_diff(by_kernel_ns).saturating_sub(taken_ns);
             if is_the_call_s && apart_ns * 50 <= ledger.thread_ns + 50_000_000 {
                 return Ok(());
@@ -317,7 +318,7 @@ fn no_more_time_is_booked_than_the_processors_have() {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
     let cpus = stat.lines().filter(is_cpu).count() as u64;
-    truth(&["threads", "64", "20000"], |watched| {
+    truth(&["threads", "64", "2000"], |watched| {
         let Some(row) = watched.ledger.first() else { return };
         let booked = row.user_ns + row.calls_on_cpu_ns;
         let there_is = watched.wall_ns * cpus;

@@ -7,7 +7,7 @@ use iotomy_record::{Race, RaceVerdict, printable};
 /// A line a timed run, in the order they were made.
 pub fn race_csv(race: &Race) -> String {
     let mut text = String::from(
-        "run,label,command,block,counts,wall_ns,user_ns,system_ns,startup_ns,max_rss_bytes,minor_faults,\
+        "run,label,command,round,counts,wall_ns,user_ns,system_ns,startup_ns,max_rss_bytes,minor_faults,\
          major_faults,involuntary_switches,output_bytes,status\n",
     );
     let mut next = vec![0usize; race.commands.len()];

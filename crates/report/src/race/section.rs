@@ -127,7 +127,7 @@ fn table(page: &Page<'_>, record: &Race) -> Sheet {
     let decimals = decimals_for(largest / 1e6);
     let ms = |ns: f64| Cell::real(ns, fixed(ns / 1e6, decimals));
     let mut sheet = Sheet::new(
-        "contenders",
+        "commands",
         "Commands",
         vec![
             Field::text("label", ""),
