@@ -97,7 +97,7 @@ test-services:
 	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --locked --package iotomy --profile services \
 	    --run-ignored only --no-capture $(ARGS)
 
-# Many machines: Prometheus scrapes the agent, Slurm runs shards of an experiment, DuckDB reads exported records.
+# Many machines: Prometheus scrapes the agent, which pushes to a collector of OpenTelemetry, Slurm runs shards of an experiment, DuckDB reads exported records.
 test-fleet:
 	@scripts/setup fleet
 	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --workspace --locked --profile fleet --run-ignored only $(ARGS)

@@ -5,6 +5,15 @@ use std::time::Duration;
 
 use crate::totals::{OfCall, Totals};
 
+/// How pushes over OTLP went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Pushes {
+    pub(crate) taken: u64,
+    pub(crate) failed: u64,
+    pub(crate) refused: u64,
+    pub(crate) rejected_points: u64,
+}
+
 /// The numbers of the agent itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Own {
@@ -17,6 +26,7 @@ pub(crate) struct Own {
     pub(crate) scrapes: u64,
     pub(crate) refused: u64,
     pub(crate) cut: u64,
+    pub(crate) pushes: Pushes,
     pub(crate) is_reloaded: bool,
 }
 

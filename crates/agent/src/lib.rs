@@ -1,8 +1,9 @@
-//! `iotomy-agent`: a watch for as long as it runs, whose counts Prometheus scrapes.
+//! `iotomy-agent`: a watch for as long as it runs, whose counts Prometheus scrapes, or which are pushed to a collector of
+//! OpenTelemetry.
 //!
-//! One thread watches and makes the texts of scrapes (`view`); another one serves them (`server`), and asks the first by
-//! an eventfd (`desk`). Counts are added up by service and call (`totals`, `service`), and written as the metrics are
-//! declared (`metrics`, `exposition`).
+//! One thread watches and makes the texts of scrapes (`view`); another one serves them (`server`) and pushes (`otlp`), and
+//! asks the first by an eventfd (`desk`). Counts are added up by service and call (`totals`, `service`), and written as the
+//! metrics are declared (`metrics`): as the text of a scrape (`exposition`), or as a message of OTLP (`otlp`).
 //!
 //! The one invariant: nothing grows with time or with what others do. The watch forgets what has ended, services and
 //! connections have bounds, and what does not fit is counted.
@@ -13,6 +14,7 @@ mod exposition;
 mod messages;
 mod metric;
 mod metrics;
+mod otlp;
 mod samples;
 mod server;
 mod service;
@@ -33,9 +35,10 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 pub use self::exposition::CONTENT_TYPE;
 pub use self::metric::{In, Kind, Metric};
 pub use self::metrics::METRICS;
+pub use self::otlp::Endpoint;
 pub use self::server::{MOST as MOST_CONNECTIONS, PATH};
 pub use self::service::{By, MOST_OTHERS, OTHER};
-pub use self::settings::{Args, LISTEN, MAX_SERVICES, Settings};
+pub use self::settings::{Args, LISTEN, MAX_SERVICES, OTLP_INTERVAL, Settings};
 pub use self::totals::BOUNDS_NS;
 
 use self::desk::Desk;
@@ -93,7 +96,9 @@ fn run(args: Args) -> Result<()> {
         let is_ended = take_interrupt().is_some_and(|signal| signal != Signal::SIGHUP as i32);
         match view.next_target.take() {
             Some(next) if !is_ended => view.turn_to(next),
-            _ => return Ok(()),
+            _ => break,
         }
     }
+    view.push_last();
+    Ok(())
 }

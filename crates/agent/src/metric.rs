@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::MetricEncoder;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
 use crate::exposed::Exposed;
+use crate::samples::Samples;
 
 /// What a metric is to Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub struct Metric {
     pub help: &'static str,
     /// Where its value comes from.
     pub source: &'static str,
-    /// Encodes its samples.
-    pub(crate) samples: fn(&Exposed, &mut MetricEncoder<'_>) -> fmt::Result,
+    /// Gives its samples to an output: the text of a scrape, or a push over OTLP.
+    pub(crate) samples: fn(&Exposed, &mut dyn Samples) -> fmt::Result,
 }
 
 impl Kind {
@@ -88,6 +88,15 @@ impl In {
             Self::Nothing => "",
             Self::Seconds => "seconds",
             Self::Bytes => "bytes",
+        }
+    }
+
+    /// The unit as OpenTelemetry writes it, by UCUM.
+    pub(crate) fn ucum(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Seconds => "s",
+            Self::Bytes => "By",
         }
     }
 

@@ -6,7 +6,7 @@
 use iotomy_record::LedgerRow;
 
 use crate::metric::{In, Kind, Metric};
-use crate::samples::{count, count_of, gauge, histogram, seconds};
+use crate::samples::{Value, seconds};
 use crate::totals::direction;
 
 /// Every metric, in the order of scrapes.
@@ -18,7 +18,7 @@ pub static METRICS: &[Metric] = &[
         labels: &["service", "call"],
         help: "System calls that returned",
         source: "`calls` of a trace",
-        samples: |all, to| all.each_call(|labels, call| count_of(to, &labels, call.calls)),
+        samples: |all, to| all.each_call(|labels, call| to.value(&labels, call.calls.into())),
     },
     Metric {
         name: "iotomy_call_errors_total",
@@ -31,7 +31,7 @@ pub static METRICS: &[Metric] = &[
             all.each_call(|[service, name], call| {
                 let mut errors = call.errors.iter();
                 errors.try_for_each(|(errno, errors)| {
-                    count_of(to, &[service, name, ("errno", errno)], *errors)
+                    to.value(&[service, name, ("errno", errno)], (*errors).into())
                 })
             })
         },
@@ -46,7 +46,7 @@ pub static METRICS: &[Metric] = &[
         samples: |all, to| {
             all.each_call(|[service, name], call| match call.bytes {
                 0 => Ok(()),
-                bytes => count_of(to, &[service, name, ("direction", direction(name.1))], bytes),
+                bytes => to.value(&[service, name, ("direction", direction(name.1))], bytes.into()),
             })
         },
     },
@@ -57,7 +57,7 @@ pub static METRICS: &[Metric] = &[
         labels: &["service", "call"],
         help: "Time from entry to return, of the calls of iotomy_calls_total",
         source: "`wall_times` of a trace",
-        samples: |all, to| all.each_call(|labels, call| histogram(to, &labels, call)),
+        samples: |all, to| all.each_call(|labels, call| to.times(&labels, call)),
     },
     Metric {
         name: "iotomy_thread_seconds_total",
@@ -68,7 +68,7 @@ pub static METRICS: &[Metric] = &[
         source: "`thread_ns` of the ledger",
         samples: |all, to| {
             all.totals.iter().try_for_each(|(service, one)| {
-                count_of(to, &[("service", service)], seconds(one.ledger.thread_ns))
+                to.value(&[("service", service)], seconds(one.ledger.thread_ns).into())
             })
         },
     },
@@ -83,7 +83,7 @@ pub static METRICS: &[Metric] = &[
             all.totals.iter().try_for_each(|(service, one)| {
                 let mut states = states(&one.ledger).into_iter();
                 states.try_for_each(|(state, ns)| {
-                    count_of(to, &[("service", service), ("state", state)], seconds(ns))
+                    to.value(&[("service", service), ("state", state)], seconds(ns).into())
                 })
             })
         },
@@ -95,7 +95,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Calls and threads that found no room in a table of the kernel, and are in no other metric",
         source: "`lost_events` of a trace",
-        samples: |all, to| count(to, all.totals.lost),
+        samples: |all, to| to.value(&[], all.totals.lost.into()),
     },
     Metric {
         name: "iotomy_agent_build_info",
@@ -104,7 +104,7 @@ pub static METRICS: &[Metric] = &[
         labels: &["version"],
         help: "The version of the agent",
         source: "the program",
-        samples: |_, to| to.encode_info(&[("version", env!("CARGO_PKG_VERSION"))]),
+        samples: |_, to| to.value(&[("version", env!("CARGO_PKG_VERSION"))], Value::Whole(1)),
     },
     Metric {
         name: "iotomy_agent_start_time_seconds",
@@ -113,7 +113,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "When the agent began to count, since the epoch",
         source: "the system's clock then",
-        samples: |all, to| gauge(to, all.own.began.as_secs_f64()),
+        samples: |all, to| to.value(&[], all.own.began.as_secs_f64().into()),
     },
     Metric {
         name: "iotomy_agent_cpu_seconds_total",
@@ -122,7 +122,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "CPU time of the agent's own process",
         source: "`CLOCK_PROCESS_CPUTIME_ID`; what its BPF programs take is part of the watched calls",
-        samples: |all, to| count(to, all.own.cpu.as_secs_f64()),
+        samples: |all, to| to.value(&[], all.own.cpu.as_secs_f64().into()),
     },
     Metric {
         name: "iotomy_agent_call_overhead_seconds",
@@ -132,9 +132,10 @@ pub static METRICS: &[Metric] = &[
         help: "Time that watching adds to a call, measured when the watch began",
         source: "the calibration: `low` is the least, `high` the most",
         samples: |all, to| {
-            ["low", "high"].into_iter().zip(all.own.overhead_ns).try_for_each(|(bound, ns)| {
-                gauge(&mut to.encode_family(&[("bound", bound)])?, ns / 1e9)
-            })
+            ["low", "high"]
+                .into_iter()
+                .zip(all.own.overhead_ns)
+                .try_for_each(|(bound, ns)| to.value(&[("bound", bound)], (ns / 1e9).into()))
         },
     },
     Metric {
@@ -144,7 +145,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Watches that began: 1, and one more for each reload that chose other control groups",
         source: "the agent",
-        samples: |all, to| count(to, all.own.watches),
+        samples: |all, to| to.value(&[], all.own.watches.into()),
     },
     Metric {
         name: "iotomy_agent_scrapes_total",
@@ -153,7 +154,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Scrapes that were answered with metrics, this one included",
         source: "the agent",
-        samples: |all, to| count(to, all.own.scrapes),
+        samples: |all, to| to.value(&[], all.own.scrapes.into()),
     },
     Metric {
         name: "iotomy_agent_connections_refused_total",
@@ -162,7 +163,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Connections that were closed at once because 64 others were open",
         source: "the agent",
-        samples: |all, to| count(to, all.own.refused),
+        samples: |all, to| to.value(&[], all.own.refused.into()),
     },
     Metric {
         name: "iotomy_agent_connections_cut_total",
@@ -171,7 +172,32 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Connections that were closed because the client was too slow or sent no valid request",
         source: "the agent",
-        samples: |all, to| count(to, all.own.cut),
+        samples: |all, to| to.value(&[], all.own.cut.into()),
+    },
+    Metric {
+        name: "iotomy_agent_otlp_pushes_total",
+        kind: Kind::Counter,
+        unit: In::Nothing,
+        labels: &["outcome"],
+        help: "Attempts to push metrics over OTLP, by outcome",
+        source: "the agent: `taken` by the collector; `failed` where it was not reached or has no room now, and is tried again; `refused` where only the next interval tries again",
+        samples: |all, to| {
+            let pushes = &all.own.pushes;
+            let outcomes =
+                [("taken", pushes.taken), ("failed", pushes.failed), ("refused", pushes.refused)];
+            outcomes
+                .into_iter()
+                .try_for_each(|(outcome, count)| to.value(&[("outcome", outcome)], count.into()))
+        },
+    },
+    Metric {
+        name: "iotomy_agent_otlp_rejected_points_total",
+        kind: Kind::Counter,
+        unit: In::Nothing,
+        labels: &[],
+        help: "Data points that the collector rejected in pushes that it took",
+        source: "its answers",
+        samples: |all, to| to.value(&[], all.own.pushes.rejected_points.into()),
     },
     Metric {
         name: "iotomy_agent_services",
@@ -180,7 +206,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Services that have labels of their own",
         source: "the agent",
-        samples: |all, to| gauge(to, all.totals.services.own() as u64),
+        samples: |all, to| to.value(&[], (all.totals.services.own() as u64).into()),
     },
     Metric {
         name: "iotomy_agent_services_in_other",
@@ -189,7 +215,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "Services that are added up as `other`, because max-services have labels; 4096 stands for any larger number",
         source: "the agent",
-        samples: |all, to| gauge(to, all.totals.services.others() as u64),
+        samples: |all, to| to.value(&[], (all.totals.services.others() as u64).into()),
     },
     Metric {
         name: "iotomy_agent_config_last_reload_successful",
@@ -198,7 +224,7 @@ pub static METRICS: &[Metric] = &[
         labels: &[],
         help: "1, or 0 where the configuration could not be followed at the last SIGHUP",
         source: "the agent",
-        samples: |all, to| gauge(to, u64::from(all.own.is_reloaded)),
+        samples: |all, to| to.value(&[], u64::from(all.own.is_reloaded).into()),
     },
 ];
 

@@ -1,43 +1,44 @@
-//! Samples of each kind, as the encoder takes them.
+//! Samples of metrics, as every output takes them: the text of scrapes (`exposition`), and pushes over OTLP (`otlp`).
 
 use std::fmt;
 
-use prometheus_client::encoding::{
-    EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, MetricEncoder, NoLabelSet,
-};
+use crate::totals::OfCall;
 
-use crate::totals::{BOUNDS_NS, OfCall};
+/// The labels of a sample.
+pub(crate) type Labels<'l> = [(&'static str, &'l str)];
 
-/// A counter without labels.
-pub(crate) fn count(to: &mut MetricEncoder<'_>, value: impl EncodeCounterValue) -> fmt::Result {
-    to.encode_counter::<NoLabelSet, _, u64>(&value, None)
+/// The value of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value {
+    Whole(u64),
+    Real(f64),
 }
 
-/// A counter with these labels.
-pub(crate) fn count_of<L: EncodeLabelSet>(
-    to: &mut MetricEncoder<'_>,
-    labels: &L,
-    value: impl EncodeCounterValue,
-) -> fmt::Result {
-    count(&mut to.encode_family(labels)?, value)
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Whole(value)
+    }
 }
 
-/// A gauge without labels.
-pub(crate) fn gauge(to: &mut MetricEncoder<'_>, value: impl EncodeGaugeValue) -> fmt::Result {
-    to.encode_gauge(&value)
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
 }
 
-/// The times of a call.
-pub(crate) fn histogram<L: EncodeLabelSet>(
-    to: &mut MetricEncoder<'_>,
-    labels: &L,
-    call: &OfCall,
-) -> fmt::Result {
-    let bounds = BOUNDS_NS.map(seconds).into_iter().chain([f64::INFINITY]);
-    let buckets: Vec<(f64, u64)> = bounds.zip(call.durations).collect();
-    let count = call.durations.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
-    let mut family = to.encode_family(labels)?;
-    family.encode_histogram::<NoLabelSet>(seconds(call.wall_ns), count, &buckets, None)
+/// An output, which takes the samples of one metric.
+pub(crate) trait Samples {
+    /// A sample of a metric that is no histogram; of an info, the facts are its labels.
+    ///
+    /// # Errors
+    /// That of the encoder.
+    fn value(&mut self, labels: &Labels<'_>, value: Value) -> fmt::Result;
+
+    /// The times of a call, of a histogram.
+    ///
+    /// # Errors
+    /// That of the encoder.
+    fn times(&mut self, labels: &Labels<'_>, call: &OfCall) -> fmt::Result;
 }
 
 pub(crate) fn seconds(ns: u64) -> f64 {

@@ -1,4 +1,4 @@
-//! `GET /metrics`, and nothing else.
+//! `GET /metrics`, and nothing else; pushes to a collector go on beside it.
 //!
 //! The one invariant: no client holds the server up. A connection has one request and a time for it ([`Patience`]);
 //! there are at most [`MOST`], and one more is closed at once. What a client sends beyond the head of its request is not read.
@@ -22,8 +22,9 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, Form};
 use crate::exposition;
+use crate::otlp::{Endpoint, keep_pushing};
 
 /// Connections at a time.
 pub const MOST: usize = 64;
@@ -51,7 +52,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Where metrics are.
 pub const PATH: &str = "/metrics";
 
-/// Serves from a thread of its own, to the end of the process.
+/// Serves from a thread of its own, to the end of the process, and pushes to a collector at such an interval.
 ///
 /// # Errors
 /// The kernel's error.
@@ -59,6 +60,7 @@ pub(crate) fn serve(
     listener: TcpListener,
     desk: Arc<Desk>,
     patience: Patience,
+    pushed: Option<(Endpoint, Duration)>,
 ) -> io::Result<JoinHandle<()>> {
     let runtime: Runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
@@ -66,6 +68,9 @@ pub(crate) fn serve(
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)?
     };
+    if let Some((endpoint, every)) = pushed {
+        runtime.spawn(keep_pushing(desk.clone(), endpoint, every));
+    }
     let serve = move || runtime.block_on(accept(listener, desk, patience));
     std::thread::Builder::new().name(String::from("server")).spawn(serve)
 }
@@ -131,7 +136,7 @@ async fn answer(request: &Request<Incoming>, desk: &Desk) -> Response<Full<Bytes
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
-    match desk.ask().await {
+    match desk.ask(Form::Text).await {
         Ok(Ok(text)) => {
             let mut metrics = Response::new(Full::new(text));
             let kind = HeaderValue::from_static(exposition::CONTENT_TYPE);
@@ -172,7 +177,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let desk = Arc::new(Desk::new().unwrap());
-        serve(listener, desk.clone(), Patience { head: HOUR, whole: HOUR }).unwrap();
+        serve(listener, desk.clone(), Patience { head: HOUR, whole: HOUR }, None).unwrap();
         let mut held: Vec<TcpStream> =
             (0..MOST).map(|_| TcpStream::connect(address).unwrap()).collect();
         let mut refused = TcpStream::connect(address).unwrap();
@@ -194,12 +199,12 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let desk = Arc::new(Desk::new().unwrap());
         let patience = Patience { whole: Duration::from_secs(10), ..Patience::USUAL };
-        serve(listener, desk.clone(), patience).unwrap();
+        serve(listener, desk.clone(), patience, None).unwrap();
         let answers = desk.clone();
         std::thread::spawn(move || {
             let text = Bytes::from(vec![b'x'; 24 << 20]);
             loop {
-                for one in answers.take() {
+                for (_, one) in answers.take() {
                     let _ = one.send(Ok(text.clone()));
                 }
                 std::thread::yield_now();

@@ -16,6 +16,7 @@ use iotomy_record::path_text;
 use iotomy_record::store::{Distrust, open_trusted};
 use toml::de::{DeTable, DeValue};
 
+use crate::otlp::Endpoint;
 use crate::service::By;
 
 /// Where metrics are served, unless it is said.
@@ -26,6 +27,12 @@ pub const MAX_SERVICES: u32 = 200;
 
 /// The most that may.
 const MOST_SERVICES: u32 = 10_000;
+
+/// Seconds between pushes, unless it is said: as OpenTelemetry has it.
+pub const OTLP_INTERVAL: u32 = 60;
+
+/// The most that may be between them.
+const LONGEST_INTERVAL: u32 = 3_600;
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 1 << 20;
@@ -50,6 +57,14 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = max_services)]
     max_services: Option<u32>,
 
+    /// Push the metrics over OTLP to the collector at URL
+    #[arg(long, value_name = "URL", value_parser = Endpoint::parse)]
+    otlp: Option<Endpoint>,
+
+    /// Seconds between pushes
+    #[arg(long, value_name = "SECONDS", value_parser = otlp_interval)]
+    otlp_interval: Option<u32>,
+
     /// Read the options that are not given from FILE
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -66,6 +81,10 @@ pub struct Settings {
     pub by: By,
     /// How many services have labels of their own.
     pub max_services: u32,
+    /// Where metrics are pushed to.
+    pub otlp: Option<Endpoint>,
+    /// How often, in seconds.
+    pub otlp_interval: u32,
 }
 
 /// A file's part of the settings.
@@ -75,6 +94,8 @@ struct Given {
     cgroup: Option<Vec<String>>,
     by: Option<By>,
     max_services: Option<u32>,
+    otlp: Option<Endpoint>,
+    otlp_interval: Option<u32>,
 }
 
 /// What is wrong in a file, and in which line, from 1.
@@ -96,6 +117,8 @@ impl Settings {
             },
             by: by.or(file.by).unwrap_or_default(),
             max_services: args.max_services.or(file.max_services).unwrap_or(MAX_SERVICES),
+            otlp: args.otlp.clone().or(file.otlp),
+            otlp_interval: args.otlp_interval.or(file.otlp_interval).unwrap_or(OTLP_INTERVAL),
         })
     }
 }
@@ -121,8 +144,16 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn max_services(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| (1..=MOST_SERVICES).contains(number));
-    number.ok_or_else(|| format!("expected a number from 1 to {MOST_SERVICES}"))
+    number(text, MOST_SERVICES)
+}
+
+fn otlp_interval(text: &str) -> Result<u32, String> {
+    number(text, LONGEST_INTERVAL)
+}
+
+fn number(text: &str, most: u32) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("expected a number from 1 to {most}"))
 }
 
 fn read(path: &Path) -> Result<Given> {
@@ -171,18 +202,21 @@ fn given(text: &str) -> Result<Given, Mistake> {
 }
 
 /// The keys of a file.
-const KEYS: [&str; 4] = ["listen", "cgroup", "by", "max-services"];
+const KEYS: [&str; 6] = ["listen", "cgroup", "by", "max-services", "otlp", "otlp-interval"];
 
 fn set(given: &mut Given, name: &str, value: &DeValue<'_>) -> Result<(), String> {
     let of_name = |what: String| format!("{name}: {what}");
     match name {
         "listen" => given.listen = Some(text(value).and_then(listen).map_err(of_name)?),
         "by" => given.by = Some(text(value).and_then(By::parse).map_err(of_name)?),
+        "otlp" => given.otlp = Some(text(value).and_then(Endpoint::parse).map_err(of_name)?),
         "max-services" => {
-            let DeValue::Integer(number) = value else {
-                return Err(of_name(String::from("expected a number")));
-            };
-            given.max_services = Some(max_services(&number.to_string()).map_err(of_name)?);
+            let number = integer(value).and_then(|number| max_services(&number));
+            given.max_services = Some(number.map_err(of_name)?);
+        }
+        "otlp-interval" => {
+            let number = integer(value).and_then(|number| otlp_interval(&number));
+            given.otlp_interval = Some(number.map_err(of_name)?);
         }
         "cgroup" => {
             let patterns: Result<Vec<&str>, String> = match value {
@@ -202,6 +236,13 @@ fn set(given: &mut Given, name: &str, value: &DeValue<'_>) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+fn integer(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::Integer(number) => Ok(number.to_string()),
+        _ => Err(String::from("expected a number")),
+    }
 }
 
 fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, String> {
@@ -229,7 +270,8 @@ mod tests {
         let named = ["--config", file.to_str().unwrap()];
         fs::write(
             &file,
-            "listen = '[::1]:0'\nby = 'title'\ncgroup = ['/a/*', '/b']\nmax-services = 7\n",
+            "listen = '[::1]:0'\nby = 'title'\ncgroup = ['/a/*', '/b']\nmax-services = 7\n\
+             otlp = 'http://[::1]:4318'\notlp-interval = 5\n",
         )
         .unwrap();
         let of_file = Settings {
@@ -237,15 +279,20 @@ mod tests {
             cgroups: vec!["/a/*".into(), "/b".into()],
             by: By::Title,
             max_services: 7,
+            otlp: Endpoint::parse("http://[::1]:4318").ok(),
+            otlp_interval: 5,
         };
         assert_eq!(Settings::read(&args(&named)).unwrap(), of_file);
         let given = ["--listen", "127.0.0.1:1", "--cgroup", "/c", "--by", "image"];
-        let all = [&named[..], &given, &["--max-services", "9"]].concat();
+        let otlp = ["--otlp", "http://a", "--otlp-interval", "6"];
+        let all = [&named[..], &given, &["--max-services", "9"], &otlp].concat();
         let given = Settings {
             listen: "127.0.0.1:1".parse().unwrap(),
             cgroups: vec!["/c".into()],
             by: By::Image,
             max_services: 9,
+            otlp: Endpoint::parse("http://a").ok(),
+            otlp_interval: 6,
         };
         assert_eq!(Settings::read(&args(&all)).unwrap(), given);
         fs::write(&file, "").unwrap();
@@ -254,6 +301,8 @@ mod tests {
             cgroups: Vec::new(),
             by: By::Image,
             max_services: MAX_SERVICES,
+            otlp: None,
+            otlp_interval: OTLP_INTERVAL,
         };
         assert_eq!(Settings::read(&args(&named)).unwrap(), usual);
         assert_eq!(Settings::read(&args(&[])).unwrap(), usual);
@@ -270,6 +319,10 @@ mod tests {
             ("by = 'pid'", 1, "by: invalid variable"),
             ("max-services = 0", 1, "max-services: expected a number from 1 to 10000"),
             ("max-services = '7'", 1, "max-services: expected a number"),
+            ("otlp = 'https://a'", 1, "otlp: https is not supported"),
+            ("otlp = 4318", 1, "otlp: expected a text in quotes"),
+            ("otlp-interval = 0", 1, "otlp-interval: expected a number from 1 to 3600"),
+            ("otlp-interval = 1.5", 1, "otlp-interval: expected a number"),
             ("cgroup = ['/a', 1]", 1, "cgroup: expected a text in quotes"),
             ("cgroup = ['']", 1, "cgroup: a pattern is empty"),
             ("by = 'image'\nby = 'title'", 2, "duplicate key"),

@@ -113,6 +113,11 @@ impl Totals {
 }
 
 impl OfCall {
+    /// How many times are in the distribution.
+    pub(crate) fn timed(&self) -> u64 {
+        self.durations.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
+    }
+
     fn add(&mut self, call: &Call) {
         self.calls = self.calls.saturating_add(call.calls);
         self.bytes = self.bytes.saturating_add(call.bytes);

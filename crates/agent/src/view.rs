@@ -1,4 +1,4 @@
-//! The viewer of the agent's watches: it answers scrapes, and follows SIGHUP.
+//! The viewer of the agent's watches: it answers scrapes and pushes, and follows SIGHUP.
 //!
 //! It outlives a watch: what one has counted is added to the sums, and the next one begins at nothing. Between two watches,
 //! scrapes wait.
@@ -14,9 +14,11 @@ use iotomy_record::Intervals;
 use nix::sys::signal::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::desk::{Answer, Desk};
+use crate::desk::{Answer, Desk, Form};
+use crate::exposed::Pushes;
 use crate::exposition::Exposition;
 use crate::messages::{say, say_error};
+use crate::otlp::{self, Origin};
 use crate::server::{self, Patience, serve};
 use crate::settings::{Args, Settings};
 use crate::target::{description, target};
@@ -31,6 +33,7 @@ pub(crate) struct MetricsView {
     desk: Arc<Desk>,
     /// Until the server has it.
     listener: Option<TcpListener>,
+    origin: Origin,
     exposition: Exposition,
     intervals: Intervals,
     next: Option<Instant>,
@@ -57,6 +60,7 @@ impl MetricsView {
             settings,
             desk: Arc::new(desk),
             listener: Some(listener),
+            origin: Origin { host: host_name(), port: 0 },
             exposition,
             intervals: Intervals::default(),
             next: None,
@@ -93,18 +97,41 @@ impl MetricsView {
         Ok(())
     }
 
-    /// The metrics as they are now, for so many scrapes.
-    fn text(&mut self, scrapes: usize) -> Answer {
-        {
-            let own = &mut self.exposition.exposed().own;
-            own.scrapes += scrapes as u64;
-            own.refused = server::read(&self.desk.refused);
-            own.cut = server::read(&self.desk.cut);
-            own.cpu = cpu_time();
+    /// The agent's own numbers as they are now, with so many scrapes more.
+    fn note_own(&mut self, scrapes: usize) {
+        let own = &mut self.exposition.exposed().own;
+        own.scrapes += scrapes as u64;
+        own.refused = server::read(&self.desk.refused);
+        own.cut = server::read(&self.desk.cut);
+        let pushes = &self.desk.pushes;
+        own.pushes = Pushes {
+            taken: server::read(&pushes.taken),
+            failed: server::read(&pushes.failed),
+            refused: server::read(&pushes.refused),
+            rejected_points: server::read(&pushes.rejected_points),
+        };
+        own.cpu = cpu_time();
+    }
+
+    /// The metrics as they are now.
+    fn answer(&mut self, form: Form) -> Answer {
+        match form {
+            Form::Text => match self.exposition.text() {
+                Ok(text) => Ok(Bytes::from(text)),
+                Err(error) => Err(format!("cannot write the metrics: {error}")),
+            },
+            Form::Otlp => {
+                Ok(otlp::message(&self.exposition.exposed(), &self.origin, since_epoch()))
+            }
         }
-        match self.exposition.text() {
-            Ok(text) => Ok(Bytes::from(text)),
-            Err(error) => Err(format!("cannot write the metrics: {error}")),
+    }
+
+    /// Pushes what was counted until the end of the last watch.
+    pub(crate) fn push_last(&mut self) {
+        let Some(endpoint) = self.settings.otlp.clone() else { return };
+        self.note_own(0);
+        if let Ok(message) = self.answer(Form::Otlp) {
+            otlp::push_last(&endpoint, message);
         }
     }
 
@@ -126,6 +153,9 @@ impl MetricsView {
         if new.listen != old.listen {
             anyhow::bail!("listen: to change {} to {} {fixed}", old.listen, new.listen);
         }
+        if (&new.otlp, new.otlp_interval) != (&old.otlp, old.otlp_interval) {
+            anyhow::bail!("otlp and otlp-interval: to change them {fixed}");
+        }
         if new.by != old.by {
             anyhow::bail!("by: to change {} to {} {fixed}", old.by.name(), new.by.name());
         }
@@ -138,7 +168,10 @@ impl MetricsView {
 
     fn begin_to_serve(&mut self, listener: TcpListener) -> std::io::Result<SocketAddr> {
         let address = listener.local_addr()?;
-        serve(listener, self.desk.clone(), Patience::USUAL)?;
+        self.origin.port = address.port();
+        let every = Duration::from_secs(self.settings.otlp_interval.into());
+        let pushed = self.settings.otlp.clone().map(|endpoint| (endpoint, every));
+        serve(listener, self.desk.clone(), Patience::USUAL, pushed)?;
         Ok(address)
     }
 }
@@ -157,11 +190,14 @@ impl Viewer for MetricsView {
         }
         say(&format!("watching {}", description(&self.target)));
         let Some(listener) = self.listener.take() else { return };
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        self.exposition.exposed().own.began = since_epoch.unwrap_or_default();
+        self.exposition.exposed().own.began = since_epoch();
         match self.begin_to_serve(listener) {
             Ok(address) => say(&format!("metrics are at http://{address}{}", server::PATH)),
             Err(error) => self.failed = Some(format!("cannot serve metrics: {error}")),
+        }
+        if let Some(endpoint) = &self.settings.otlp {
+            let every = self.settings.otlp_interval;
+            say(&format!("metrics are pushed to {endpoint} every {every} s"));
         }
     }
 
@@ -186,15 +222,16 @@ impl Viewer for MetricsView {
                 self.next = Instant::now().checked_add(OFTEN);
                 say(&format!("cannot read the counts: {reason}"));
             }
-            if !waiting.is_empty() {
-                let answer = match taken {
-                    Ok(()) => self.text(waiting.len()),
+            let scrapes = waiting.iter().filter(|(form, _)| *form == Form::Text).count();
+            self.note_own(scrapes);
+            let mut answers: [Option<Answer>; 2] = [None, None];
+            for (form, one) in waiting {
+                let answer = answers[form as usize].get_or_insert_with(|| match &taken {
+                    Ok(()) => self.answer(form),
                     Err(reason) => Err(format!("cannot read the counts: {reason}")),
-                };
-                for one in waiting {
-                    // One that has left needs none.
-                    let _ = one.send(answer.clone());
-                }
+                });
+                // One that has left needs none.
+                let _ = one.send(answer.clone());
             }
         }
         if std::mem::take(&mut self.is_asked) {
@@ -227,6 +264,17 @@ fn is_other(a: &Target, b: &Target) -> bool {
         (Target::Running(a), Target::Running(b)) => a.cgroups != b.cgroups,
         _ => true,
     }
+}
+
+/// Now.
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Of this machine, in pushes.
+fn host_name() -> String {
+    let name = rustix::system::uname();
+    iotomy_record::printable(&name.nodename().to_string_lossy(), true)
 }
 
 /// Of this process, all threads.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use iotomy_agent::{BOUNDS_NS, By, LISTEN, MAX_SERVICES, METRICS, MOST_CONNECTIONS};
+use iotomy_agent::{
+    BOUNDS_NS, By, Endpoint, LISTEN, MAX_SERVICES, METRICS, MOST_CONNECTIONS, OTLP_INTERVAL,
+};
 use iotomy_test_requirements::guide;
 use serde_json::Value;
 
@@ -35,9 +37,18 @@ fn the_guide_has_the_defaults_and_bounds_that_hold() {
         format!("max-services = {MAX_SERVICES}"),
         format!("targets: [\"{LISTEN}\"]"),
         format!("{MOST_CONNECTIONS} may be open"),
+        format!("otlp-interval = {OTLP_INTERVAL} "),
+        format!("`--otlp-interval` seconds ({OTLP_INTERVAL})"),
     ] {
         assert!(guide.contains(&text), "{text}");
     }
+    let urls: Vec<&str> = guide
+        .split("--otlp ")
+        .skip(1)
+        .filter(|rest| rest.starts_with("http"))
+        .filter_map(|rest| rest.split([' ', '`', '\n']).next())
+        .collect();
+    assert!(urls.len() >= 2 && urls.iter().all(|url| Endpoint::parse(url).is_ok()), "{urls:?}");
     assert!(By::ALL.iter().all(|by| guide.contains(&format!("`--by {}`", by.name()))));
 }
 

@@ -4,8 +4,10 @@
 
 mod counts;
 mod ends;
+mod fleet_otlp;
 mod fleet_prometheus;
 mod guide;
+mod otlp;
 mod refusals;
 mod reload;
 mod scrapes;

@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 
 pub(crate) mod attached;
 pub(crate) mod cgroup;
+pub(crate) mod collector;
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_iotomy-agent");
 

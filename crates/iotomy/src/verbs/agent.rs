@@ -1,4 +1,4 @@
-//! `iotomy agent`: metrics of the machine for Prometheus.
+//! `iotomy agent`: metrics of the machine for Prometheus and OpenTelemetry.
 //!
 //! The command needs no HTTP server, so `iotomy-agent` has it (`crates/agent`). It takes this process's place, and so its
 //! status and signals are its own. This verb owns the options; the program judges their values.
@@ -27,6 +27,10 @@ pub(crate) const MANUAL: Manual = Manual {
             "iotomy agent --by title --max-services 50",
             "Tell processes apart by their titles, and give 50 of them labels of their own:",
         ),
+        (
+            "iotomy agent --otlp http://127.0.0.1:4318",
+            "Push the metrics to a collector of OpenTelemetry on this machine, too:",
+        ),
         ("iotomy agent --config /etc/iotomy/agent.toml", "Take the options from a file:"),
         ("curl -s http://127.0.0.1:9979/metrics | grep iotomy_calls_total", "Look at the metrics:"),
     ],
@@ -37,7 +41,7 @@ pub(crate) const MANUAL: Manual = Manual {
 /// The variables that a service can be, of those of `iotomy trace --by`.
 const BY: [&str; 2] = ["image", "title"];
 
-/// Serve metrics of the machine's system calls to Prometheus
+/// Serve metrics of the machine's system calls to Prometheus, or push them over OTLP
 ///
 /// Watches every process until SIGTERM or Ctrl-C, and answers each scrape with the counts so far: calls, errors, bytes and
 /// times by service and call, and the time of threads by state. SIGHUP reads --config again. docs/agent.md lists the
@@ -65,6 +69,14 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_services: Option<u32>,
 
+    /// Push the metrics over OTLP, too: to URL/v1/metrics of a collector of OpenTelemetry, by HTTP without encryption
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    otlp: Option<String>,
+
+    /// The time between pushes, in seconds [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    otlp_interval: Option<u32>,
+
     /// Read the options that are not given from FILE, whose keys are their names; again at SIGHUP
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -86,6 +98,8 @@ pub(crate) fn run(args: AgentArgs) -> Result<ExitCode> {
         ("--listen", args.listen.map(OsString::from)),
         ("--by", args.by.map(OsString::from)),
         ("--max-services", args.max_services.map(|most| most.to_string().into())),
+        ("--otlp", args.otlp.map(OsString::from)),
+        ("--otlp-interval", args.otlp_interval.map(|seconds| seconds.to_string().into())),
         ("--config", args.config.map(OsString::from)),
     ] {
         value.into_iter().for_each(|value| give(option, value));

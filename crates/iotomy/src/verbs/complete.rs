@@ -239,6 +239,8 @@ mod tests {
         "agent cgroup",
         "agent listen",
         "agent max_services",
+        "agent otlp",
+        "agent otlp_interval",
         "anatomy duration",
         "anatomy rate",
         "anatomy timeline",
