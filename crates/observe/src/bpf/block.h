@@ -55,17 +55,18 @@ struct block_knobs {
 	__u32 timelines; /* how many of each kind to keep; 0: none are followed */
 	__u32 page_shift;
 	__u8 kinds[2][512];   /* by ABI and call */
-	__u8 ring_kinds[256]; /* by operation of io_uring; those that are followed by timelines alone
+	__u8 ring_kinds[256]; /* by operation of io_uring; those that are followed by timelines
+			       * alone
 			       */
 };
 
 struct block_counters {
 	__u64 others_requests;
 	__u64 others_bytes;
-	__u64 lost;	    /* bios, requests and inodes that found no room */
-	__u64 lost_pages;   /* pages read ahead that found no room */
-	__u64 followed;	    /* calls whose timeline was taken down */
-	__u64 not_followed; /* calls of pipes, sockets, terminals and the like */
+	__u64 lost;	      /* bios, requests and inodes that found no room */
+	__u64 lost_pages;     /* pages read ahead that found no room */
+	__u64 followed;	      /* calls whose timeline was taken down */
+	__u64 not_followed;   /* calls of pipes, sockets, terminals and the like */
 	__u64 lost_timelines; /* calls whose timeline found no room */
 	__u32 next_buffer;
 	__u32 pad;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * Timelines of io_uring's requests that read, write or sync: from submission to completion, wherever
- * they are carried out. A request has a buffer of its own meanwhile.
+ * Timelines of io_uring's requests that read, write or sync: from submission to completion,
+ * wherever they are carried out. A request has a buffer of its own meanwhile.
  *
  * What a thread does is of the request that it is at: a worker says which that is; a thread that
  * submits is at the one it has issued last (issues.bpf.h), until that one goes to a worker or the

@@ -123,7 +123,8 @@ static __always_inline struct timeline *empty_timeline(u32 buffer)
 }
 
 /* As turn_to in files.bpf.h has it: the key its name is found by. */
-static __always_inline void note_file(struct timeline *timeline, struct file *file, struct inode *inode)
+static __always_inline void note_file(struct timeline *timeline, struct file *file,
+				      struct inode *inode)
 {
 	struct inode_key key = key_of_inode(inode);
 
@@ -134,8 +135,8 @@ static __always_inline void note_file(struct timeline *timeline, struct file *fi
 }
 
 static __always_inline void begin_timeline(struct inside *x, struct thread *t, struct file *file,
-					struct inode *inode, u8 kind, u32 fd, u64 argument,
-					u64 offset)
+					   struct inode *inode, u8 kind, u32 fd, u64 argument,
+					   u64 offset)
 {
 	struct timeline *timeline;
 
@@ -156,8 +157,8 @@ static __always_inline void begin_timeline(struct inside *x, struct thread *t, s
 	timeline->open = 1;
 }
 
-/* Keeps the timeline if it is among the slowest of its kind: gives its buffer for that of the fastest
- * of them. */
+/* Keeps the timeline if it is among the slowest of its kind: gives its buffer for that of the
+ * fastest of them. */
 static __always_inline void keep_timeline(u32 *buffer, struct timeline *timeline)
 {
 	u64 mine = (timeline->end_ns - timeline->start_ns) >> 4 << 16 | *buffer, least, *slot;
