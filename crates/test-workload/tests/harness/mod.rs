@@ -190,16 +190,13 @@ pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<Strin
     Some(counts)
 }
 
-/// The unit of `/proc/stat`.
-pub(crate) const TICK_NS: u64 = 10_000_000;
-
 /// Returns the time that interrupts and a hypervisor have taken from all CPUs so far.
 pub(crate) fn taken_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let all = stat.lines().next().unwrap().split_whitespace().skip(1);
-    // The columns: user nice system idle iowait irq softirq steal.
+    // The columns: user nice system idle iowait irq softirq steal, in hundredths of a second.
     let ticks: u64 = all.skip(5).take(3).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-    ticks * TICK_NS
+    ticks * 10_000_000
 }
 
 /// Returns the user that this process runs as.
