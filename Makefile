@@ -85,7 +85,7 @@ docs:
 articles:
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test suite -- tables_and_pictures
 
-# What iotomy does in BPF, on the kernel of this Debian release, under emulation; some five minutes.
+# What iotomy does in BPF, on the kernel of this Debian release, under emulation; an hour or more.
 test-kernel: build
 	@scripts/setup kernel
 	@CARGO=$(CARGO) scripts/test-kernel $(IOTOMY)
@@ -100,7 +100,7 @@ test-services:
 # Many machines: Prometheus scrapes the agent, which pushes to a collector of OpenTelemetry, Slurm runs shards of an experiment, DuckDB reads exported records.
 test-fleet:
 	@scripts/setup fleet
-	IOTOMY_REQUIRE=bpf,root,programs,servers $(CARGO) nextest run --workspace --locked --profile fleet --run-ignored only $(ARGS)
+	CARGO=$(CARGO) IOTOMY_REQUIRE=bpf,root,programs,servers NEXTEST_PROFILE=fleet scripts/test --run-ignored only $(ARGS)
 
 # The C library of event ports, /dev/poll and kqueue.
 build-ports:

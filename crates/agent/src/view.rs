@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hyper::body::Bytes;
+use iotomy_host::host_name;
 use iotomy_observe::{TakeSnapshot, Target, Viewer, ViewerRequest, WatchStart};
 use iotomy_record::Intervals;
 use nix::sys::signal::Signal;
@@ -60,7 +61,7 @@ impl MetricsView {
             settings,
             desk: Arc::new(desk),
             listener: Some(listener),
-            origin: Origin { host: host_name(), port: 0 },
+            origin: Origin { host: iotomy_record::printable(&host_name(), true), port: 0 },
             exposition,
             intervals: Intervals::default(),
             next: None,
@@ -223,7 +224,9 @@ impl Viewer for MetricsView {
                 say(&format!("cannot read the counts: {reason}"));
             }
             let scrapes = waiting.iter().filter(|(form, _)| *form == Form::Text).count();
-            self.note_own(scrapes);
+            if taken.is_ok() && !waiting.is_empty() {
+                self.note_own(scrapes);
+            }
             let mut answers: [Option<Answer>; 2] = [None, None];
             for (form, one) in waiting {
                 let answer = answers[form as usize].get_or_insert_with(|| match &taken {
@@ -269,12 +272,6 @@ fn is_other(a: &Target, b: &Target) -> bool {
 /// Now.
 fn since_epoch() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
-}
-
-/// Of this machine, in pushes.
-fn host_name() -> String {
-    let name = rustix::system::uname();
-    iotomy_record::printable(&name.nodename().to_string_lossy(), true)
 }
 
 /// Of this process, all threads.

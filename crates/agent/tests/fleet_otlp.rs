@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use iotomy_test_requirements::wait::until;
 use iotomy_test_requirements::{Need, skip};
 
+use crate::otlp::pushed_as_scraped;
 use crate::support::cgroup::Cgroup;
 use crate::support::collector::Collector;
-use crate::support::{AGENT, Agent, Program};
+use crate::support::{AGENT, Agent};
 
 /// What `scripts/setup fleet` has built.
 fn otelcol() -> Option<PathBuf> {
@@ -76,15 +77,7 @@ fn fleet_a_collector_of_opentelemetry_takes_all_that_a_scrape_has() {
     let relay = Relay::to(&program, &collector);
     let words = ["--otlp", &*relay.url, "--otlp-interval", "1", "--cgroup", &cgroup.path];
     let Some(agent) = Agent::start(&words) else { return };
-    let dd = Program::unique("dd");
-    cgroup.dd(&dd, 4_000);
-    let of_scrape = agent
-        .settled(|samples| (samples.calls(&dd.name, "close") > 0).then(|| samples.of(&dd.name)));
-    assert!(of_scrape.calls(&dd.name, "write") >= 4_000);
-    let values = of_scrape.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let pushed = collector.until("a push has the same", |pushed| {
-        (pushed.of(&dd.name) == values).then(|| pushed.clone())
-    });
+    let pushed = pushed_as_scraped(&agent, &cgroup, &collector);
     // Of the agent itself, every series that a scrape has.
     let scrape = agent.scrape();
     for (name, _) in scrape.iter() {

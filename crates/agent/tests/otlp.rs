@@ -7,7 +7,8 @@ use iotomy_test_requirements::wait::until;
 use nix::sys::signal::Signal;
 
 use crate::support::cgroup::Cgroup;
-use crate::support::collector::{Collector, Pushed, Reply};
+use crate::support::collector::{Collector, Reply};
+use crate::support::pushed::Pushed;
 use crate::support::{Agent, Program, Samples};
 
 /// An agent of a control group of its own, which pushes each second.
@@ -21,19 +22,24 @@ fn pushes(samples: &Samples, outcome: &str) -> u64 {
     samples.get(&format!("iotomy_agent_otlp_pushes_total{{outcome=\"{outcome}\"}}")) as u64
 }
 
-#[test]
-fn a_collector_gets_what_a_scrape_has() {
-    let collector = Collector::replying([]);
-    let Some((agent, cgroup)) = small(&collector.url()) else { return };
+/// A push that has of a program what a scrape has.
+pub(crate) fn pushed_as_scraped(agent: &Agent, cgroup: &Cgroup, collector: &Collector) -> Pushed {
     let dd = Program::unique("dd");
     cgroup.dd(&dd, 4_000);
     let of_scrape = agent
         .settled(|samples| (samples.calls(&dd.name, "close") > 0).then(|| samples.of(&dd.name)));
     assert!(of_scrape.calls(&dd.name, "write") >= 4_000);
     let values = of_scrape.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let pushed = collector.until("a push has the same", |pushed| {
+    collector.until("a push has the same", |pushed| {
         (pushed.of(&dd.name) == values).then(|| pushed.clone())
-    });
+    })
+}
+
+#[test]
+fn a_collector_gets_what_a_scrape_has() {
+    let collector = Collector::replying([]);
+    let Some((agent, cgroup)) = small(&collector.url()) else { return };
+    let pushed = pushed_as_scraped(&agent, &cgroup, &collector);
     let scrape = agent.scrape();
     let began = scrape.get("iotomy_agent_start_time_seconds");
     let [start] = pushed.starts[..] else { panic!("{:?}", pushed.starts) };

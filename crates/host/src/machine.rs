@@ -23,8 +23,12 @@ pub fn machine() -> Machine {
 
 /// The machine this process runs on, with this name, or else with that of the host.
 pub fn named_machine(name: Option<&str>) -> Machine {
-    let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Machine { name: name.map_or_else(host, str::to_owned), ..machine() }
+    Machine { name: name.map_or_else(host_name, str::to_owned), ..machine() }
+}
+
+/// The host's name.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The CPUs that are online, by their numbers.

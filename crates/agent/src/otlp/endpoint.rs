@@ -52,7 +52,7 @@ impl Endpoint {
             return Err(format!("leave out {SIGNAL}: the agent adds it"));
         }
         let name = authority.host();
-        // A port beyond the range is no port to the parser.
+        // `Authority::port` has none for a port beyond the range, as for a missing one.
         let port = match authority.as_str()[name.len()..].strip_prefix(':') {
             None => Some(80),
             Some(port) => port.parse().ok().filter(|port| *port != 0),

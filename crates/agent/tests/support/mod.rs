@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 pub(crate) mod attached;
 pub(crate) mod cgroup;
 pub(crate) mod collector;
+pub(crate) mod pushed;
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_iotomy-agent");
 

@@ -119,7 +119,11 @@ fn option<'c>(
     is_subject: IsSubject,
 ) -> Result<&'c Arg, String> {
     let options = || command.get_arguments().filter(|one| !one.is_hide_set());
-    let found = options().find(|one| one.get_long() == Some(name));
+    let is_called = |one: &&Arg| {
+        let aliases = one.get_all_aliases().unwrap_or_default();
+        one.get_long() == Some(name) || aliases.contains(&name)
+    };
+    let found = options().find(is_called);
     let Some(argument) = found else {
         let is_table = matches!(value, DeValue::Table(_));
         let verbs = command.get_subcommands().filter(|one| !one.is_hide_set());
@@ -259,6 +263,9 @@ mod tests {
             ("[trace]\nquantize = ['wall', 'return']", "trace", "quantize", "wall|return"),
             ("[trace]\ncall = 'read,%file'", "trace", "calls", "read,%file"),
             ("[history.list]\nlast = 50", "history list", "last", "50"),
+            ("[anatomy]\ntimeline = 2", "anatomy", "timeline", "2"),
+            // As it was called.
+            ("[anatomy]\nstory = 2", "anatomy", "timeline", "2"),
             ("[history]\nalways = true", "history", "always", "true"),
             ("[lab.run]\nquick = true", "lab run", "quick", "true"),
         ] {
