@@ -105,10 +105,16 @@ impl Settings {
     /// Those of the command line, of the file that it names, and the defaults.
     ///
     /// # Errors
-    /// The file cannot be read, another user could have written it, or a line is not valid.
+    /// The file cannot be read, another user could have written it, a line is not valid, or there is an interval of pushes
+    /// that go nowhere.
     pub fn read(args: &Args) -> Result<Self> {
         let file = args.config.as_deref().map_or_else(|| Ok(Given::default()), read)?;
         let by = args.by.as_deref().map(By::parse).transpose().map_err(anyhow::Error::msg)?;
+        let otlp = args.otlp.clone().or(file.otlp);
+        let otlp_interval = args.otlp_interval.or(file.otlp_interval);
+        if otlp.is_none() && otlp_interval.is_some() {
+            bail!("otlp-interval is given without otlp: give the URL of a collector, too");
+        }
         Ok(Self {
             listen: args.listen.or(file.listen).unwrap_or(LISTEN),
             cgroups: match args.cgroup.is_empty() {
@@ -117,8 +123,8 @@ impl Settings {
             },
             by: by.or(file.by).unwrap_or_default(),
             max_services: args.max_services.or(file.max_services).unwrap_or(MAX_SERVICES),
-            otlp: args.otlp.clone().or(file.otlp),
-            otlp_interval: args.otlp_interval.or(file.otlp_interval).unwrap_or(OTLP_INTERVAL),
+            otlp,
+            otlp_interval: otlp_interval.unwrap_or(OTLP_INTERVAL),
         })
     }
 }
@@ -306,6 +312,11 @@ mod tests {
         };
         assert_eq!(Settings::read(&args(&named)).unwrap(), usual);
         assert_eq!(Settings::read(&args(&[])).unwrap(), usual);
+        let error = Settings::read(&args(&["--otlp-interval", "5"])).unwrap_err().to_string();
+        assert!(error.starts_with("otlp-interval is given without otlp"), "{error}");
+        fs::write(&file, "otlp-interval = 5\n").unwrap();
+        assert!(Settings::read(&args(&named)).is_err());
+        assert!(Settings::read(&args(&[&named[..], &["--otlp", "http://a"]].concat())).is_ok());
     }
 
     #[test]
