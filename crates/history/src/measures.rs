@@ -106,7 +106,7 @@ fn of_trace(trace: &Trace) -> String {
     subject.finish()
 }
 
-/// The label of the command that a command runs, and of what it is denied.
+/// What a command of a race runs, and what it is denied.
 fn of_command(command: &RaceCommand) -> String {
     let mut subject = Label::default();
     push_command(&mut subject, command);

@@ -31,7 +31,7 @@ pub enum RaceError {
         /// The kernel's error.
         source: LaunchError,
     },
-    /// A command, or a command run beside them, that failed.
+    /// A command of the race, or one that runs beside them, that failed.
     #[error("{who} ({command}) {}{hint}", ended(*exit))]
     Failed {
         /// Its label, or the option it was given by.

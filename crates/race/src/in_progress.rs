@@ -30,7 +30,7 @@ pub(super) struct RaceInProgress<'a> {
     pub(super) runner: &'a mut Runner,
     deadline: Option<Instant>,
     pub(super) runnables: Vec<Runnable>,
-    /// The commands that run before each run, by command; empty for none.
+    /// What runs before each run (`--prepare`), by command of the race; empty for none.
     prepare: Vec<Runnable>,
     files: Vec<Vec<std::path::PathBuf>>,
     pub(super) runs: Vec<Vec<Run>>,

@@ -117,7 +117,7 @@ pub struct FinishedRace {
     pub cleaned: Result<(), RaceError>,
 }
 
-/// The commands' commands: those given, each with every combination of its placeholders' values.
+/// The commands of a race: those given, each with every combination of its placeholders' values.
 ///
 /// # Errors
 /// When the sweep is invalid, or has too many combinations.

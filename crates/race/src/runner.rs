@@ -72,7 +72,7 @@ impl Runner {
         Ok(Self { keeper, outputs, interrupts: Some(interrupts), bystanders, deadline: None })
     }
 
-    /// Makes a command's command ready.
+    /// Makes a command of the race ready.
     pub(super) fn command(
         &self,
         label: &str,

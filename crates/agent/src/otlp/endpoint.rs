@@ -32,8 +32,8 @@ impl Endpoint {
             Some("http") => {}
             Some("https") => {
                 return Err(String::from(
-                    "https is not supported: the agent has no TLS; push to a collector on this machine by http, and let \
-                     that one send on",
+                    "https is not supported: the agent has no TLS; push to a collector on this machine by http, which \
+                     forwards the metrics",
                 ));
             }
             _ => return Err(format!("invalid URL: {EXPECTED}")),

@@ -25,7 +25,7 @@ impl Rows for RaceRuns {
     fn columns<'r>(_of: &'r Exported) -> Vec<Column<'r, Row<'r>>> {
         let mut columns = vec![
             Column::text("label", "The command's label.", |row: Row<'r>| &row.command.label),
-            Column::text("command", "Its command.", |row: Row<'r>| &row.command.command),
+            Column::text("command", "Its command line.", |row: Row<'r>| &row.command.command),
             Column::integer("number", "Which of its runs, from 1.", |row: Row<'r>| row.number),
             Column::integer("block", "The place of its round in the race.", |row: Row<'r>| {
                 row.run.round
