@@ -1,6 +1,7 @@
 //! What the metrics say of programs that do a known thing.
 
 use std::os::unix::process::CommandExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Agent, Program, Samples};
 
@@ -46,6 +47,37 @@ fn the_calls_of_a_program_are_counted_exactly() {
     let last = agent.scrape();
     assert_eq!(moved(&last, &dd.name), expected);
     assert_eq!(last.get("iotomy_lost_events_total"), 0.0);
+}
+
+/// Its libraries are looked for in many directories, so that `openat` has the place of a frequent call before `write`
+/// comes, whose counters of 8 bits overflow then: between looks, and while one reads them.
+#[test]
+fn counters_that_overflow_during_a_look_are_not_counted_twice() {
+    const RUNS: u64 = 300;
+    const WRITES: u64 = 20_000;
+    let Some(agent) = Agent::start(&[]) else { return };
+    let dd = Program::unique("dd");
+    let directories: Vec<String> = (0..60).map(|n| format!("/nowhere/{n}")).collect();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                agent.scrape();
+            }
+        });
+        let count = format!("count={WRITES}");
+        for _ in 0..RUNS {
+            let mut command = dd.command();
+            command.args(["if=/dev/zero", "of=/dev/null", "bs=1", "status=none", &count]);
+            command.env("LD_LIBRARY_PATH", directories.join(":"));
+            assert!(command.status().unwrap().success());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let [_, writes] = agent.settled(|samples| {
+        Some(moved(samples, &dd.name)).filter(|[_, writes]| *writes >= RUNS * WRITES)
+    });
+    assert_eq!(writes, RUNS * WRITES);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A snapshot of the running counts: the collected rows, those in the kernel's tables, and the
 //! unfinished ones of threads, summed up.
 //!
-//! The tables are read before the threads. A thread that ends in between is missed once, and the
-//! next look has it all: the other way round it would be counted twice.
+//! The overflows of counters are read before these, and the tables before the threads. A thread that ends in between, or a
+//! counter that overflows, is missed once, and the next look has it all: the other way round it would be counted twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -230,6 +230,17 @@ impl NameCache {
 
     /// The kernel's tables.
     fn add_rows(&mut self, sight: &mut SnapshotSums<'_>, session: &Session, request: &Request) {
+        // First of all: a counter that overflows after this is missed once. The other way round, what it had counted and
+        // its overflow would both count, for good if its image ends then.
+        // Counters that overflowed are few; among them are those of the distributions of wall time.
+        session.visit("carries", |key: CallKey, row: ErrorCount| {
+            let calls = if matches!(key.error / CARRY_STEP, 1..=3) { row.count } else { 0 };
+            let times = vec![(key.error % CARRY_STEP, calls)];
+            let (image, call) = (row.image, key.call);
+            let row = LiveCall { image, call, calls, times, ..LiveCall::default() };
+            self.add_call(sight, &row, request);
+            RowAction::Kept
+        });
         session.visit("calls", |key: CallKey, row: RareStats| {
             self.add_call(sight, &LiveCall::of_row(key, &row), request);
             RowAction::Kept
@@ -246,15 +257,6 @@ impl NameCache {
         session.visit("errors", |key: CallKey, ErrorCount { count: errors, image }| {
             let row =
                 LiveCall { image, call: key.call, error: key.error, errors, ..LiveCall::default() };
-            self.add_call(sight, &row, request);
-            RowAction::Kept
-        });
-        // Counters that overflowed are few; among them are those of the distributions of wall time.
-        session.visit("carries", |key: CallKey, row: ErrorCount| {
-            let calls = if matches!(key.error / CARRY_STEP, 1..=3) { row.count } else { 0 };
-            let times = vec![(key.error % CARRY_STEP, calls)];
-            let (image, call) = (row.image, key.call);
-            let row = LiveCall { image, call, calls, times, ..LiveCall::default() };
             self.add_call(sight, &row, request);
             RowAction::Kept
         });
