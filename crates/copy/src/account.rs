@@ -35,7 +35,7 @@ pub struct Account {
     pub errors: Vec<CopyError>,
     /// Whether all that was read back was right; `None` where nothing was read back.
     pub verified: Option<bool>,
-    /// The time that syncs took; `None` without any asked for.
+    /// The time that syncs took; `None` without any.
     pub fsync: Option<Duration>,
     /// The time of the whole; zero without [`Detail::Parts`], as are the next two.
     pub wall: Duration,

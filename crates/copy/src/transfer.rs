@@ -28,7 +28,7 @@ use crate::same::refuse_pipe_to_itself;
 use crate::session::CopySession;
 use crate::source::Source;
 use crate::target::{Target, TargetPlace, articled};
-use crate::verify::{Begin, can_be_read_again, ends_behind, refuse_pipes};
+use crate::verify::{Begin, can_be_read_again, ends_behind, refuse_pipes, settle};
 use crate::{CopyError, Options, preserve};
 
 /// Copies every source into the target.
@@ -208,7 +208,8 @@ fn fill(
             let begin = options.verify.then(|| Begin::now(&source, target)).transpose()?;
             let moved = carry(session, &source, target, (left.count, written, sources))?;
             if let Some(begin) = begin {
-                let same = begin.compare(&source, target, (moved.bytes, left.count));
+                let same = settle(session, target)
+                    .and_then(|()| begin.compare(&source, target, (moved.bytes, left.count)));
                 compared += session.verified(same)?;
             }
             written += moved.bytes;

@@ -9,6 +9,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use iotomy_movers::Kind;
 use iotomy_record::path_text;
@@ -21,6 +22,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::error::{Result, number, unsuited};
 use crate::names::{is_standard_input, is_standard_output};
+use crate::session::CopySession;
 use crate::source::Source;
 use crate::target::{Target, TargetPlace, articled};
 use crate::{CopyError, Options, Placement};
@@ -93,6 +95,21 @@ pub(crate) fn refuse_pipes(
     }
 }
 
+/// Has what was written stored, so that it is read back from there.
+///
+/// # Errors
+/// It cannot be stored.
+pub(crate) fn settle(session: &mut CopySession<'_>, target: &Target<'_>) -> Result<()> {
+    let begun = Instant::now();
+    match fdatasync(target.fd()) {
+        Ok(()) => session.synced(begun.elapsed()),
+        // Files that have nothing to sync say so by this.
+        Err(Errno::INVAL) => {}
+        Err(e) => return Err(CopyError::failed(format!("sync {}", target.name), e)),
+    }
+    Ok(())
+}
+
 impl Begin {
     /// Where the next part will begin.
     ///
@@ -110,8 +127,8 @@ impl Begin {
         Ok(Self { source: from, target: at, there })
     }
 
-    /// Compares from here on what was `moved`, and at least what was due of `count` bytes; returns how
-    /// many bytes are the same.
+    /// Compares from here on what was `moved`, and at least what was due of `count` bytes, once it is
+    /// [settled](settle); returns how many bytes are the same.
     ///
     /// # Errors
     /// They differ, and where first; or one of them cannot be read.
@@ -123,11 +140,6 @@ impl Begin {
     ) -> Result<u64> {
         let cannot =
             |what: &str, name: &str, e: Errno| CopyError::failed(format!("{what} {name}"), e);
-        match fdatasync(target.fd()) {
-            // Files that have nothing to sync say so by this.
-            Ok(()) | Err(Errno::INVAL) => {}
-            Err(e) => return Err(cannot("sync", &target.name, e)),
-        }
         let back = read_back(target.fd()).map_err(|e| cannot("read back", &target.name, e))?;
         // Where pages cannot be dropped, they are compared as they are.
         let _ = fadvise(&back, self.target, None, Advice::DontNeed);

@@ -35,6 +35,10 @@ fn a_record_says_what_happened() {
     assert!(record.fsync_ns.unwrap() > 0 && record.wall_ns > record.fsync_ns.unwrap());
     assert!(record.wall_ns >= record.copies[0].wall_ns);
 
+    // What is read back is synced before.
+    let read_back = recorded(&folder, Options { verify: true, ..by("read-write") }, &["a"], "c");
+    assert!(read_back.fsync_ns.unwrap() > 0);
+
     let several = recorded(&folder, joined(), &["a", "/proc/version"], "b");
     assert_eq!(several.copies.len(), 2);
     assert_eq!((several.mover.as_deref(), several.verified), (None, None));

@@ -29,7 +29,7 @@ pub struct CopyRun {
     pub touched_bytes: u64,
     /// From the command line read to the last byte, attribute and sync.
     pub wall_ns: u64,
-    /// The part of it spent in syncs; `null` without --fsync.
+    /// The part of it spent in syncs, that of --verify among them; `null` where nothing was synced.
     pub fsync_ns: Option<u64>,
     /// Whether every target equalled its source when read back; `null` if it was not verified.
     pub verified: Option<bool>,

@@ -54,7 +54,8 @@ impl SocketNames {
         let own = socket.local.as_deref().map(|local| split(local).1);
         let Some(remote) = &socket.remote else {
             return match own {
-                Some(own) if socket.role == Some(Role::Accept) && !socket.is_unix() => {
+                // Its own address is nobody else's, be it a listener or a socket that datagrams come to from anyone.
+                Some(own) if !socket.is_unix() && !matches!(own, "" | "0") => {
                     format!("{protocol} (port {own} here)")
                 }
                 _ => socket.text(),

@@ -109,6 +109,16 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_without_a_peer_is_not_called_by_its_own_address() {
+        let mut udp = connection(1, "127.0.0.1:50855", "");
+        let socket = udp.socket.as_mut().unwrap();
+        (socket.protocol, socket.remote) = ("udp".into(), None);
+        let mut names = PeerNames::default();
+        names.set_sockets([&udp].into_iter());
+        assert_eq!(names.name(&udp).unwrap(), "udp (port 50855 here)");
+    }
+
+    #[test]
     fn a_pipe_keeps_the_ends_that_were_seen_until_it_is_gone() {
         let end = |pid: u32, write_calls, read_calls| FileUse {
             pid,

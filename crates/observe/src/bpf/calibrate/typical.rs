@@ -151,7 +151,9 @@ impl Phases {
         let mut unwatched: Vec<Block> = Vec::new();
         unwatched.extend(turns().flat_map(|one| one.unwatched.blocks.iter().cloned()));
         let unwatched = Rounds { blocks: unwatched }.typical(pace);
-        let unwatched = unwatched.with(bare, |one, other| one - other).with_modelled_talks();
+        // None is less than nothing: where it seems so, something else watched the bare ones, or slowed them.
+        let unwatched =
+            unwatched.with(bare, |one, other| (one - other).max(0.0)).with_modelled_talks();
         let more = |turns: &Turns| unwatched.with(turns.added(pace), |one, other| one + other);
         // A call that is let pass has what an unwatched one has, and one that is counted has what both have.
         let of_unwatched = unwatched.call();
@@ -304,6 +306,16 @@ mod tests {
         assert_ends(price.unwatched, [AT_LEAST * 100.0, AT_MOST * 300.0]);
         assert_eq!(price.passed, price.unwatched);
         assert_eq!(price.call, price.unwatched);
+    }
+
+    #[test]
+    fn bare_calls_that_something_else_watched_take_nothing_from_what_a_watched_one_has_more_than_others()
+     {
+        let watched = [280.0, 2_000.0, 5_200.0, 5_600.0, 12_100.0];
+        let slow = [rounds(BARE.map(|ns| 3.0 * ns)), rounds(BARE.map(|ns| 4.0 * ns))];
+        let price = Phases { bare: slow, ..phases_of(watched, None) }.price();
+        assert_ends(price.call, [AT_LEAST * 100.0, AT_MOST * 300.0]);
+        assert_eq!(price.unwatched.ends(), [0.0, 1.0]);
     }
 
     #[test]
