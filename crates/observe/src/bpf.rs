@@ -263,7 +263,7 @@ pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), St
 pub fn refused_features() -> Result<Vec<(&'static Feature, String)>, String> {
     let asked = SampleSettings { hz: 997, timelines: 1, ..SampleSettings::default() };
     let mut sampler = Sampler::new(asked, false, MappedBefore::Nothing);
-    let mut block = Block::new(asked.timelines, false);
+    let mut block = Block::trial();
     let mut exchanges = Exchanges::new(64);
     let mut companions: [&mut dyn Companion; 3] = [&mut sampler, &mut block, &mut exchanges];
     let knobs = Knobs { by_path: true, by_peer: true, slowest: 1, looked_at: true, ..trial(true) };

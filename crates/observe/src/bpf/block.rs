@@ -38,6 +38,7 @@ use super::features::feature;
 use super::layout::{Fields, Wire};
 use super::loading::{Purpose, load};
 use super::object::{Session, Shared, is_loaded, map};
+use super::perf_events::EventLinks;
 use super::refusal::refusal;
 use super::without::Refused;
 use crate::ring_names;
@@ -65,6 +66,8 @@ pub(crate) struct Block {
     timelines: u32,
     /// Of the requests of io_uring, too.
     of_requests: bool,
+    /// Tracepoints that timelines have at most.
+    points: u64,
     loaded: Option<Loaded>,
     found: Result<BlockCounts, String>,
 }
@@ -83,7 +86,13 @@ impl Block {
     pub(crate) fn new(timelines: u32, filtered: bool) -> Self {
         let found = Err("the watch did not begin".to_owned());
         let timelines = timelines.min(MOST_TIMELINES);
-        Self { timelines, of_requests: timelines > 0 && !filtered, loaded: None, found }
+        let of_requests = timelines > 0 && !filtered;
+        Self { timelines, of_requests, points: u64::MAX, loaded: None, found }
+    }
+
+    /// Tries everything that it may use, a tracepoint for all: the kernel takes tens of milliseconds to detach each.
+    pub(crate) fn trial() -> Self {
+        Self { points: 1, ..Self::new(1, false) }
     }
 
     /// A watch is useful without this, too.
@@ -114,7 +123,7 @@ impl Companion for Block {
 
     fn begin(&mut self, session: &Session) -> Result<(), String> {
         if let Some(loaded) = &mut self.loaded
-            && let Err(reason) = loaded.attach()
+            && let Err(reason) = loaded.attach(self.points)
         {
             self.refuse(reason);
         }
@@ -149,8 +158,7 @@ impl Companion for Block {
 struct Loaded {
     object: Object,
     links: Vec<Link>,
-    /// By perf events.
-    event_links: Vec<Link>,
+    event_links: EventLinks,
     detaching: Option<JoinHandle<()>>,
     timelines: u32,
     tracepoints: u64,
@@ -175,7 +183,7 @@ impl Loaded {
         let loaded = Self {
             object,
             links: Vec::new(),
-            event_links: Vec::new(),
+            event_links: EventLinks::default(),
             detaching: None,
             timelines,
             tracepoints: 0,
@@ -199,7 +207,7 @@ impl Loaded {
         check(".bss", 4, Counters::SIZE);
     }
 
-    fn attach(&mut self) -> Result<(), String> {
+    fn attach(&mut self, points: u64) -> Result<(), String> {
         // Parts that need tracefs are absent where it is missing; the rest does not need it.
         let tracefs = Tracefs::open().ok();
         for program in self.object.progs_mut() {
@@ -226,19 +234,22 @@ impl Loaded {
             }
         }
         if self.timelines > 0 && is_loaded(&self.object, EVENT) {
-            self.listen(tracefs.as_ref());
+            self.listen(tracefs.as_ref(), points);
         }
         Ok(())
     }
 
-    /// Attaches the program of timelines to every tracepoint of the table that this kernel has.
-    fn listen(&mut self, tracefs: Option<&Tracefs>) {
+    /// Attaches the program of timelines to the tracepoints of the table that this kernel has, to so many at most.
+    fn listen(&mut self, tracefs: Option<&Tracefs>, most: u64) {
         let mounts = iotomy_host::kernel_text("/proc/self/mounts").unwrap_or_default();
         let mut programs = self.object.progs_mut();
         let program =
             programs.find(|program| program.name() == EVENT).expect("it is in block.bpf.c");
         let numbered = TRACEPOINTS.iter().enumerate();
         for (number, tracepoint) in numbered.filter(|(_, one)| may_happen(one, &mounts)) {
+            if self.tracepoints == most {
+                break;
+            }
             let plan = tracefs.and_then(|tracefs| format::plan(tracefs, tracepoint));
             let number = number as u32;
             let link = plan.and_then(|plan| {
@@ -264,7 +275,7 @@ impl Loaded {
         // When the first program of a tracepoint goes while a second stays, the kernel waits for
         // every CPU: so these go before the trace's.
         self.links.clear();
-        // With each of these it waits three times; the watch ends meanwhile. Without a thread they are dropped here.
+        // For these it waits longest; the watch ends meanwhile. Without a thread they are dropped here.
         let links = std::mem::take(&mut self.event_links);
         let detach = thread::Builder::new().name("detach".to_owned());
         self.detaching = detach.spawn(move || drop(links)).ok();
@@ -420,7 +431,7 @@ mod tests {
             session.attach()?;
             let mut loaded =
                 Loaded::load(&shared, timelines, timelines > 0).map_err(String::from)?;
-            loaded.attach()?;
+            loaded.attach(u64::MAX)?;
             Ok(loaded)
         });
         match loaded {

@@ -30,7 +30,7 @@ use iotomy_sys::perf_event::{Scope, open_clock};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, RingBuffer};
 
 use super::object::map;
-use super::perf_events::{attach_event, online};
+use super::perf_events::{EventLinks, attach_event, online};
 use super::refusal::refusal;
 pub use calls::probes;
 pub use explain::{Explanation, MapFacts, ProbeFacts, ProgramFacts};
@@ -49,6 +49,7 @@ pub struct Kernel<'f> {
     rows: rows::Rows,
     exit: Option<i32>,
     links: Vec<Link>,
+    event_links: EventLinks,
     /// The programs that are attached, in their order.
     attached: Vec<&'static str>,
     /// Timers: numbers of probes, and their intervals.
@@ -102,7 +103,7 @@ impl Kernel<'_> {
                 let mut programs = self.object.progs_mut();
                 let program =
                     programs.find(|one| one.name() == PROFILE).expect("the object has it");
-                self.links.push(attach_event(&program, event, (*number).into())?);
+                self.event_links.push(attach_event(&program, event, (*number).into())?);
             }
         }
         Ok(())

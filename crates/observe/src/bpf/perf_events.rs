@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::thread;
 
 use iotomy_sys::errno;
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
@@ -24,6 +25,43 @@ pub(super) fn attach_event(
         drop(ManuallyDrop::into_inner(event));
         refusal(&format!("attach {:?}", program.name()), &error)
     })
+}
+
+/// Links of events, which are detached together: the kernel waits for grace periods with each of them, some 30 ms on
+/// Linux 6.12 and later, and hardly longer for many at once.
+#[derive(Default)]
+pub(super) struct EventLinks(Vec<Link>);
+
+/// Threads that detach a link each.
+const AT_ONCE: usize = 64;
+
+impl EventLinks {
+    pub(super) fn push(&mut self, link: Link) {
+        self.0.push(link);
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    pub(super) fn clear(&mut self) {
+        while !self.0.is_empty() {
+            let some = self.0.split_off(self.0.len().saturating_sub(AT_ONCE));
+            thread::scope(|scope| {
+                for link in some {
+                    let detach = thread::Builder::new().name("detach".to_owned());
+                    // Without a thread it is dropped here.
+                    let _ = detach.spawn_scoped(scope, move || drop(link));
+                }
+            });
+        }
+    }
+}
+
+impl Drop for EventLinks {
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
 /// An event for each CPU, of the processor's cycles where it can count them.

@@ -12,7 +12,7 @@ use super::layout::{Fields, FileKey, FileName, Wire};
 use super::loading::{Purpose, load};
 use super::names;
 use super::object::{RowAction, Shared, map, visit_rows, written};
-use super::perf_events::attach_event;
+use super::perf_events::{EventLinks, attach_event};
 use super::refusal::refusal;
 use super::sample_rows::{Inside, SampleCounts, SampleKey, SampleSum};
 use super::without::Refused;
@@ -44,10 +44,10 @@ const ISSUES: [&str; 2] = ["ring_issue_req", "ring_issue_sqe"];
 
 pub(super) struct Loaded {
     pub(super) object: Object,
-    /// Those of the sleeps first, and of what decides about calls, or notes requests of io_uring: they
+    /// Those of the sleeps, and of what decides about calls, or notes requests of io_uring: they
     /// last until the trace's books are closed.
     pub(super) links: Vec<Link>,
-    pub(super) lasting: usize,
+    pub(super) event_links: EventLinks,
     restricts: bool,
     pub(super) ticker: Ticker,
     pub(super) price_ns: f64,
@@ -72,7 +72,7 @@ impl Loaded {
         let loaded = Self {
             object,
             links: Vec::new(),
-            lasting: 0,
+            event_links: EventLinks::default(),
             restricts,
             ticker: Ticker::CpuClock,
             price_ns: 0.0,
@@ -105,7 +105,6 @@ impl Loaded {
                 ISSUES.iter().filter_map(|name| self.attach(name).ok()).collect();
             self.links.extend(attached);
         }
-        self.lasting = self.links.len();
         Ok(())
     }
 
@@ -119,13 +118,13 @@ impl Loaded {
     pub(super) fn attach_event(&mut self, event: OwnedFd) -> Result<(), String> {
         let mut programs = self.object.progs_mut();
         let sample = programs.find(|p| p.name() == "sample").expect("the object has its programs");
-        self.links.push(attach_event(&sample, event, 0)?);
+        self.event_links.push(attach_event(&sample, event, 0)?);
         Ok(())
     }
 
     /// Takes the event attached last away.
     pub(super) fn detach_last(&mut self) {
-        self.links.pop();
+        self.event_links.pop();
     }
 
     pub(super) fn ticker(&self) -> Ticker {

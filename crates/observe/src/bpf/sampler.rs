@@ -88,7 +88,7 @@ impl Companion for Sampler {
     fn stop(&mut self) {
         // The sleeps go on until the trace's books are closed: see `finish`.
         if let Some(loaded) = &mut self.loaded {
-            loaded.links.truncate(loaded.lasting);
+            loaded.event_links.clear();
         }
     }
 

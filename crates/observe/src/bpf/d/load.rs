@@ -18,6 +18,7 @@ use super::super::embedded::{Embedded, Unpacked, embedded};
 use super::super::features::feature;
 use super::super::loading::{FORGETS, Purpose, TASK_STORAGE, load};
 use super::super::object::{map, possible_cpus};
+use super::super::perf_events::EventLinks;
 use super::super::refusal::refusal;
 use super::super::without::{Refused, Without, load_without};
 use super::super::{remedy, usual_remedy};
@@ -195,6 +196,7 @@ impl<'f> Kernel<'f> {
             rows: rows::Rows::new(emitted.parts.clone(), texts),
             exit: None,
             links: Vec::new(),
+            event_links: EventLinks::default(),
             attached,
             ticks,
             profiles,

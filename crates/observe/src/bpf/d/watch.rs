@@ -424,6 +424,7 @@ impl Kernel<'_> {
             MapFlags::ANY,
         );
         self.links.clear();
+        self.event_links.clear();
         told.map_err(|error| unsupported(format!("cannot end the program: {error}")))
     }
 }
