@@ -40,8 +40,8 @@ impl Share {
     /// It is no percentage, or is 0, or more than all.
     pub fn parse(text: &str) -> Result<Self, String> {
         let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-        let percent = number
-            .ok_or_else(|| String::from("invalid percentage: expected something like 1%"))?;
+        let percent =
+            number.ok_or_else(|| String::from("invalid percentage: expected something like 1%"))?;
         match (0.000_1..=100.0).contains(&percent) {
             true => Ok(Self((percent * 1e4).round() as u32)),
             false => Err(String::from("invalid percentage: expected 0.0001% to 100%")),
@@ -147,7 +147,8 @@ impl Budget {
         let calls = all / u64::from(factor);
         let left_out = all - calls;
         let switches = whole(switches);
-        let work = Work { calls, left_out, passed: left_out, switches, paths: 0, passed_ns: cpu_ns };
+        let work =
+            Work { calls, left_out, passed: left_out, switches, paths: 0, passed_ns: cpu_ns };
         (self.price.most_ns(work) / cpu_ns as f64).min(1.0)
     }
 

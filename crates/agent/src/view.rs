@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use hyper::body::Bytes;
 use iotomy_host::host_name;
 use iotomy_observe::{Request, TakeSnapshot, Target, Viewer, ViewerRequest, WatchStart};
-use iotomy_record::{IntervalCounts, Intervals, Sampled};
+use iotomy_record::{IntervalCounts, Intervals, SampledTime};
 use nix::sys::signal::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -43,7 +43,7 @@ pub(crate) struct MetricsView {
     intervals: Intervals,
     budget: Option<Budget>,
     /// What windows had told until the last look of this watch.
-    sampled: Sampled,
+    sampled: SampledTime,
     next: Option<Instant>,
     /// A SIGHUP came.
     is_asked: bool,
@@ -73,7 +73,7 @@ impl MetricsView {
             exposition,
             intervals: Intervals::default(),
             budget,
-            sampled: Sampled::default(),
+            sampled: SampledTime::default(),
             next: None,
             is_asked: false,
             next_target: None,
@@ -114,7 +114,7 @@ impl MetricsView {
     }
 
     /// Adds the errors of estimates, and has the budget decide by the load.
-    fn take_estimates(&mut self, now: Sampled, counts: &IntervalCounts) {
+    fn take_estimates(&mut self, now: SampledTime, counts: &IntervalCounts) {
         {
             let totals = &mut self.exposition.exposed().totals;
             for (call, variance) in &now.variances {
@@ -122,7 +122,8 @@ impl MetricsView {
                 totals.add_variance(call, variance - before.map_or(0.0, |(_, before)| *before));
             }
         }
-        let on_cpu = counts.ledger.iter().map(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns));
+        let on_cpu =
+            counts.ledger.iter().map(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns));
         let load = Load {
             elapsed_ns: counts.wall_ns,
             calls: now.calls.saturating_sub(self.sampled.calls),
@@ -204,7 +205,8 @@ impl MetricsView {
         // Also where the patterns are the same: other groups may have such paths by now.
         let found = target(&new)?;
         // Other programs count where it may be a part of the time.
-        let is_other = is_other(&self.target, &found) || new.budget.is_some() != old.budget.is_some();
+        let is_other =
+            is_other(&self.target, &found) || new.budget.is_some() != old.budget.is_some();
         self.next_target = is_other.then_some(found);
         self.budget = match (self.budget.take(), new.budget) {
             (Some(mut budget), Some(share)) => {
@@ -230,7 +232,7 @@ impl MetricsView {
 impl Viewer for MetricsView {
     fn begin(&mut self, outset: &WatchStart) {
         self.intervals = Intervals::default();
-        self.sampled = Sampled::default();
+        self.sampled = SampledTime::default();
         if let (Some(budget), Some(price)) = (&mut self.budget, outset.price) {
             budget.begin(price);
         }

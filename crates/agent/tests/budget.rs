@@ -39,9 +39,8 @@ fn with_a_budget_of_all_of_the_time_all_calls_count_exactly() {
     let dd = Program::unique("dd");
     let moved = |samples: &Samples| ["read", "write"].map(|call| samples.calls(&dd.name, call));
     dd.dd(0);
-    let own = agent.settled(|samples| {
-        Some(moved(samples)).filter(|_| samples.calls(&dd.name, "close") > 0)
-    });
+    let own = agent
+        .settled(|samples| Some(moved(samples)).filter(|_| samples.calls(&dd.name, "close") > 0));
     let mut expected = own;
     for count in [1, 70_000] {
         dd.dd(count);

@@ -88,7 +88,7 @@ pub trait Viewer {
     }
 
     /// Called once that changes, while no window is open: the last look at what stands for as many as so far
-    /// ([`Sampled::factor`](iotomy_record::Sampled::factor)). Whether it was taken; if it was not, nothing changes.
+    /// ([`SampledTime::factor`](iotomy_record::SampledTime::factor)). Whether it was taken; if it was not, nothing changes.
     fn end_sample(&mut self, look: &mut TakeSnapshot<'_>) -> bool {
         let _ = look;
         false

@@ -12,7 +12,8 @@ use iotomy_test_requirements::wait::until;
 use iotomy_test_requirements::{Need, is_required, skip};
 
 /// Reads a byte, makes a thousand calls that fail, and answers.
-const WORKS: &str = "while (sysread STDIN, $_, 1) { rmdir '/nope' for 1..1000; syswrite STDOUT, 'x' }";
+const WORKS: &str =
+    "while (sysread STDIN, $_, 1) { rmdir '/nope' for 1..1000; syswrite STDOUT, 'x' }";
 
 /// What a look has of the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -48,13 +48,13 @@ pub struct Snapshot {
     /// Requests of connections that found no room, and calls on connections that found none.
     pub lost_exchanges: u64,
     /// Where a part of the time is counted: which. Counts are what was seen in it.
-    pub sampled: Option<Sampled>,
+    pub sampled: Option<SampledTime>,
 }
 
 /// The part of the time that is counted, and estimates of the whole. What they estimate is since the watch began, and only
 /// grows.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Sampled {
+pub struct SampledTime {
     /// Of what came since the snapshot before, each stands for so many.
     pub factor: u32,
     /// Calls that returned, by the factors of their time.

@@ -243,8 +243,7 @@ impl<'a> WatchLoop<'a> {
             let sampled = estimates.as_mut().zip(sampling);
             // First: a snapshot that is lost may be the last one of a process that has ended.
             let sampled = sampled.map(|(one, sampling)| sampling.look(one)).transpose()?;
-            let now =
-                names.look((session, books), request, began_ns, || nanos(began.elapsed()))?;
+            let now = names.look((session, books), request, began_ns, || nanos(began.elapsed()))?;
             Ok(Some(Snapshot { sampled, ..now }))
         };
         let asked = viewer.update(Some(&mut look));

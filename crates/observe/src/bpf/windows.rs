@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use iotomy_record::{CallMargins, Margins, Sample, Sampled};
+use iotomy_record::{CallMargins, Margins, Sample, SampledTime};
 use iotomy_stats::order::Random;
 use iotomy_stats::{Series, Windows};
 use iotomy_sys::syscalls;
@@ -131,7 +131,7 @@ impl Sampling {
     ///
     /// # Errors
     /// The kernel's error, or no more windows are opened because of one.
-    pub(super) fn look(&self, estimates: &mut Estimates) -> Result<Sampled, String> {
+    pub(super) fn look(&self, estimates: &mut Estimates) -> Result<SampledTime, String> {
         if self.thread.is_finished() { Err(FAILED.to_owned()) } else { estimates.look() }
     }
 

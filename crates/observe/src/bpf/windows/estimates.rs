@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iotomy_record::Sampled;
+use iotomy_record::SampledTime;
 use iotomy_stats::VarianceSum;
 
 use super::name_at;
@@ -95,7 +95,7 @@ impl Estimates {
     ///
     /// # Errors
     /// The kernel's error.
-    pub(in crate::bpf) fn look(&mut self) -> Result<Sampled, String> {
+    pub(in crate::bpf) fn look(&mut self) -> Result<SampledTime, String> {
         let seen = sum(&self.shutter.seen()?);
         let more = seen.since(self.seen);
         self.seen = seen;
@@ -103,7 +103,7 @@ impl Estimates {
         self.calls = self.calls.saturating_add(more.calls.saturating_mul(n));
         self.waits = self.waits.saturating_add(more.waits.saturating_mul(n));
         let variances = locked(&self.variances).by_name();
-        Ok(Sampled { factor: self.n, calls: self.calls, waits: self.waits, variances })
+        Ok(SampledTime { factor: self.n, calls: self.calls, waits: self.waits, variances })
     }
 }
 
