@@ -14,6 +14,15 @@ pub(crate) struct Pushes {
     pub(crate) rejected_points: u64,
 }
 
+/// What a budget has come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct OfBudget {
+    pub(crate) ratio: f64,
+    /// What watching takes at most, of late.
+    pub(crate) overhead: f64,
+    pub(crate) factor: u32,
+}
+
 /// The numbers of the agent itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Own {
@@ -28,6 +37,8 @@ pub(crate) struct Own {
     pub(crate) cut: u64,
     pub(crate) pushes: Pushes,
     pub(crate) is_reloaded: bool,
+    /// Where there is a budget.
+    pub(crate) budget: Option<OfBudget>,
 }
 
 /// All that a scrape has.

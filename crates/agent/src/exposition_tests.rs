@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use iotomy_record::{Call, ImageCounts, Intervals, LedgerRow, Snapshot};
 
 use super::*;
+use crate::exposed::OfBudget;
 use crate::metric::Metric;
 use crate::service::By;
 
@@ -29,8 +30,11 @@ fn exposition(exec: &str, syscall: &str) -> String {
     let snapshot = Snapshot { images: vec![image], lost: 4, ..Snapshot::default() };
     let counts = Intervals::default().since_last(&snapshot);
     let mut exposition = Exposition::new();
-    exposition.exposed().totals.add(&counts, By::Image, 5);
+    exposition.exposed().totals.add(&counts, 1, By::Image, 5);
     exposition.exposed().own.overhead_ns = [250.0, 500.0];
+    let (ratio, overhead, factor) = (0.01, 0.005, 4);
+    exposition.exposed().own.budget = Some(OfBudget { ratio, overhead, factor });
+    exposition.exposed().totals.add_variance(syscall, 36.0);
     exposition.text().unwrap()
 }
 
@@ -55,6 +59,10 @@ fn a_scrape_has_what_was_counted() {
         "# TYPE iotomy_agent_build info",
         r#"iotomy_agent_call_overhead_seconds{bound="low"} 2.5e-7"#,
         "iotomy_agent_services 1",
+        r#"iotomy_calls_variance_total{call="read"} 36.0"#,
+        "iotomy_agent_budget_ratio 0.01",
+        "iotomy_agent_overhead_ratio 0.005",
+        "iotomy_agent_sample_factor 4",
     ] {
         assert!(text.lines().any(|one| one == line), "{line}\n{text}");
     }

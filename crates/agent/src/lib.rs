@@ -3,11 +3,13 @@
 //!
 //! One thread watches and makes the texts of scrapes (`view`); another one serves them (`server`) and pushes (`otlp`), and
 //! asks the first by an eventfd (`desk`). Counts are added up by service and call (`totals`, `service`), and written as the
-//! metrics are declared (`metrics`): as the text of a scrape (`exposition`), or as a message of OTLP (`otlp`).
+//! metrics are declared (`metrics`): as the text of a scrape (`exposition`), or as a message of OTLP (`otlp`). With a
+//! budget, calls count in a part of the time (`budget`), and stand for those of all of it (`totals`).
 //!
 //! The one invariant: nothing grows with time or with what others do. The watch forgets what has ended, services and
 //! connections have bounds, and what does not fit is counted.
 
+mod budget;
 mod desk;
 mod exposed;
 mod exposition;
@@ -32,6 +34,7 @@ use clap::Parser;
 use iotomy_observe::{observer, take_interrupt};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 
+pub use self::budget::{MOST as MOST_FACTOR, Share};
 pub use self::exposition::CONTENT_TYPE;
 pub use self::metric::{In, Kind, Metric};
 pub use self::metrics::METRICS;
@@ -88,7 +91,7 @@ fn run(args: Args) -> Result<()> {
     let observer = observer(OBSERVER).context("there is no observer bpf")?;
     let mut view = MetricsView::new(args, settings, first, listener, desk);
     loop {
-        observer.watch_before(&target::request(view.target().clone()), Some(&mut view))?;
+        observer.watch_before(&view.request(), Some(&mut view))?;
         if let Some(reason) = view.take_failure() {
             return Err(anyhow!(reason));
         }

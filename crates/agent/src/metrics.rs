@@ -3,10 +3,13 @@
 //!
 //! A name and its labels are part of the interface: they are added, never changed or removed.
 
+use std::fmt;
+
 use iotomy_record::LedgerRow;
 
+use crate::exposed::{Exposed, OfBudget};
 use crate::metric::{In, Kind, Metric};
-use crate::samples::{Value, seconds};
+use crate::samples::{Samples, Value, seconds};
 use crate::totals::direction;
 
 /// Every metric, in the order of scrapes.
@@ -58,6 +61,21 @@ pub static METRICS: &[Metric] = &[
         help: "Time from entry to return, of the calls of iotomy_calls_total",
         source: "`wall_times` of a trace",
         samples: |all, to| all.each_call(|labels, call| to.times(&labels, call)),
+    },
+    Metric {
+        name: "iotomy_calls_variance_total",
+        kind: Kind::Counter,
+        unit: In::Nothing,
+        labels: &["call"],
+        help: "With a budget: variance of the error of iotomy_calls_total, of a call over all services; 0 where all calls counted",
+        source: "differences of successive windows, as the margins of `iotomy trace --sample`",
+        samples: |all, to| match all.own.budget {
+            None => Ok(()),
+            Some(_) => {
+                let mut calls = all.totals.variances();
+                calls.try_for_each(|(call, sum)| to.value(&[("call", call)], sum.into()))
+            }
+        },
     },
     Metric {
         name: "iotomy_thread_seconds_total",
@@ -137,6 +155,33 @@ pub static METRICS: &[Metric] = &[
                 .zip(all.own.overhead_ns)
                 .try_for_each(|(bound, ns)| to.value(&[("bound", bound)], (ns / 1e9).into()))
         },
+    },
+    Metric {
+        name: "iotomy_agent_budget_ratio",
+        kind: Kind::Gauge,
+        unit: In::Nothing,
+        labels: &[],
+        help: "With a budget: the most that watching may take of the watched CPU time",
+        source: "`--budget`",
+        samples: |all, to| of_budget(all, to, |one| one.ratio.into()),
+    },
+    Metric {
+        name: "iotomy_agent_overhead_ratio",
+        kind: Kind::Gauge,
+        unit: In::Nothing,
+        labels: &[],
+        help: "With a budget: the most that watching takes of the watched CPU time, of late",
+        source: "the calls, counted or not, and their switches, each with the most that the calibration found",
+        samples: |all, to| of_budget(all, to, |one| one.overhead.into()),
+    },
+    Metric {
+        name: "iotomy_agent_sample_factor",
+        kind: Kind::Gauge,
+        unit: In::Nothing,
+        labels: &[],
+        help: "With a budget: how many calls one that is counted stands for; 1 where all of them count",
+        source: "the part of the time in which calls count",
+        samples: |all, to| of_budget(all, to, |one| u64::from(one.factor).into()),
     },
     Metric {
         name: "iotomy_agent_watches_total",
@@ -227,6 +272,11 @@ pub static METRICS: &[Metric] = &[
         samples: |all, to| to.value(&[], u64::from(all.own.is_reloaded).into()),
     },
 ];
+
+/// A number of the budget, where there is one.
+fn of_budget(all: &Exposed, to: &mut dyn Samples, value: fn(&OfBudget) -> Value) -> fmt::Result {
+    all.own.budget.as_ref().map_or(Ok(()), |one| to.value(&[], value(one)))
+}
 
 /// The parts of a ledger by the names of their states.
 fn states(ledger: &LedgerRow) -> [(&'static str, u64); 4] {

@@ -16,6 +16,7 @@ use iotomy_record::path_text;
 use iotomy_record::store::{Distrust, open_trusted};
 use toml::de::{DeTable, DeValue};
 
+use crate::budget::Share;
 use crate::otlp::Endpoint;
 use crate::service::By;
 
@@ -57,6 +58,10 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = max_services)]
     max_services: Option<u32>,
 
+    /// The most that watching may take of the watched CPU time
+    #[arg(long, value_name = "SHARE", value_parser = Share::parse)]
+    budget: Option<Share>,
+
     /// Push the metrics over OTLP to the collector at URL
     #[arg(long, value_name = "URL", value_parser = Endpoint::parse)]
     otlp: Option<Endpoint>,
@@ -81,6 +86,8 @@ pub struct Settings {
     pub by: By,
     /// How many services have labels of their own.
     pub max_services: u32,
+    /// The most that watching may take of the watched CPU time.
+    pub budget: Option<Share>,
     /// Where metrics are pushed to.
     pub otlp: Option<Endpoint>,
     /// How often, in seconds.
@@ -94,6 +101,7 @@ struct Given {
     cgroup: Option<Vec<String>>,
     by: Option<By>,
     max_services: Option<u32>,
+    budget: Option<Share>,
     otlp: Option<Endpoint>,
     otlp_interval: Option<u32>,
 }
@@ -123,6 +131,7 @@ impl Settings {
             },
             by: by.or(file.by).unwrap_or_default(),
             max_services: args.max_services.or(file.max_services).unwrap_or(MAX_SERVICES),
+            budget: args.budget.or(file.budget),
             otlp,
             otlp_interval: otlp_interval.unwrap_or(OTLP_INTERVAL),
         })
@@ -208,13 +217,15 @@ fn given(text: &str) -> Result<Given, Mistake> {
 }
 
 /// The keys of a file.
-const KEYS: [&str; 6] = ["listen", "cgroup", "by", "max-services", "otlp", "otlp-interval"];
+const KEYS: [&str; 7] =
+    ["listen", "cgroup", "by", "max-services", "budget", "otlp", "otlp-interval"];
 
 fn set(given: &mut Given, name: &str, value: &DeValue<'_>) -> Result<(), String> {
     let of_name = |what: String| format!("{name}: {what}");
     match name {
         "listen" => given.listen = Some(text(value).and_then(listen).map_err(of_name)?),
         "by" => given.by = Some(text(value).and_then(By::parse).map_err(of_name)?),
+        "budget" => given.budget = Some(text(value).and_then(Share::parse).map_err(of_name)?),
         "otlp" => given.otlp = Some(text(value).and_then(Endpoint::parse).map_err(of_name)?),
         "max-services" => {
             let number = integer(value).and_then(|number| max_services(&number));
@@ -277,7 +288,7 @@ mod tests {
         fs::write(
             &file,
             "listen = '[::1]:0'\nby = 'title'\ncgroup = ['/a/*', '/b']\nmax-services = 7\n\
-             otlp = 'http://[::1]:4318'\notlp-interval = 5\n",
+             budget = '0.5%'\notlp = 'http://[::1]:4318'\notlp-interval = 5\n",
         )
         .unwrap();
         let of_file = Settings {
@@ -285,18 +296,21 @@ mod tests {
             cgroups: vec!["/a/*".into(), "/b".into()],
             by: By::Title,
             max_services: 7,
+            budget: Share::parse("0.5%").ok(),
             otlp: Endpoint::parse("http://[::1]:4318").ok(),
             otlp_interval: 5,
         };
         assert_eq!(Settings::read(&args(&named)).unwrap(), of_file);
         let given = ["--listen", "127.0.0.1:1", "--cgroup", "/c", "--by", "image"];
         let otlp = ["--otlp", "http://a", "--otlp-interval", "6"];
-        let all = [&named[..], &given, &["--max-services", "9"], &otlp].concat();
+        let more = ["--max-services", "9", "--budget", "100%"];
+        let all = [&named[..], &given, &more, &otlp].concat();
         let given = Settings {
             listen: "127.0.0.1:1".parse().unwrap(),
             cgroups: vec!["/c".into()],
             by: By::Image,
             max_services: 9,
+            budget: Share::parse("100%").ok(),
             otlp: Endpoint::parse("http://a").ok(),
             otlp_interval: 6,
         };
@@ -307,6 +321,7 @@ mod tests {
             cgroups: Vec::new(),
             by: By::Image,
             max_services: MAX_SERVICES,
+            budget: None,
             otlp: None,
             otlp_interval: OTLP_INTERVAL,
         };
@@ -323,7 +338,10 @@ mod tests {
     fn a_mistake_in_a_file_is_told_with_its_line() {
         for (text, line, what) in [
             ("\nmax-service = 7", 2, "there is no option \"max-service\"; is it max-services?"),
-            ("budget = 1", 1, "there is no option \"budget\""),
+            ("colour = 1", 1, "there is no option \"colour\""),
+            ("budget = 1", 1, "budget: expected a text in quotes"),
+            ("budget = '1'", 1, "budget: invalid percentage: expected something like 1%"),
+            ("budget = '0%'", 1, "budget: invalid percentage: expected 0.0001% to 100%"),
             ("by = 'image'\n\nlisten = 1", 3, "listen: expected a text in quotes"),
             ("listen = '0.0.0.0:1'", 1, "listen: 0.0.0.0 is not a loopback address"),
             ("listen = 'localhost:1'", 1, "listen: invalid address"),

@@ -39,10 +39,11 @@ fn found(all: &Cgroups, pattern: &str) -> Result<Vec<Cgroup>> {
     Ok(all.matching(pattern, &|path| glob.matches(path))?)
 }
 
-/// The request of a watch that may go on for ever: it forgets what has ended.
-pub(crate) fn request(target: Target) -> Request {
+/// The request of a watch that may go on for ever: it forgets what has ended. `sample`: the part of the time in which calls
+/// count, if that may be a part.
+pub(crate) fn request(target: Target, sample: Option<u32>) -> Request {
     let no_rings = Some(std::collections::BTreeSet::new());
-    Request { forgets: true, ring_operations: no_rings, ..Request::new(target) }
+    Request { forgets: true, ring_operations: no_rings, sample, ..Request::new(target) }
 }
 
 /// What is watched, in words.

@@ -1,9 +1,10 @@
 //! The sums of all watches, by service and call.
 //!
 //! The one invariant: no number ever goes back. What a watch adds is what it counted beyond the most that was seen of it
-//! ([`iotomy_record::Intervals`]), and a new watch begins at nothing.
+//! ([`iotomy_record::Intervals`]), and a new watch begins at nothing. Where a part of the time is counted, each count stands
+//! for as many as the interval's factor says: for a whole number, so that the parts of a sum still add up to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iotomy_record::{Call, IntervalCounts, LedgerRow, Times};
 use iotomy_sys::syscalls::transfer;
@@ -40,6 +41,8 @@ pub(crate) struct Totals {
     /// By place of the service.
     pub(crate) of_services: Vec<OfService>,
     pub(crate) lost: u64,
+    /// Of the number of a call of all services, by its label.
+    pub(crate) variances: BTreeMap<String, f64>,
 }
 
 /// The counts of a service.
@@ -47,6 +50,8 @@ pub(crate) struct Totals {
 pub(crate) struct OfService {
     pub(crate) calls: BTreeMap<String, OfCall>,
     pub(crate) ledger: LedgerRow,
+    /// On-CPU time of calls by its estimate, for which its threads had no time on a CPU so far.
+    owed_ns: u64,
 }
 
 /// The counts of a call of a service.
@@ -62,8 +67,15 @@ pub(crate) struct OfCall {
 }
 
 impl Totals {
-    /// Adds what came in an interval.
-    pub(crate) fn add(&mut self, counts: &IntervalCounts, by: By, most_services: usize) {
+    /// Adds what came in an interval, of which each call stands for so many.
+    pub(crate) fn add(
+        &mut self,
+        counts: &IntervalCounts,
+        factor: u32,
+        by: By,
+        most_services: usize,
+    ) {
+        let factor = u64::from(factor);
         self.lost = self.lost.saturating_add(counts.lost);
         let named = counts.processes.iter().map(|one| {
             let program = if one.called.is_empty() { &one.exec } else { &one.called };
@@ -74,22 +86,26 @@ impl Totals {
             let service = self.service(&names, (call.pid, &call.exec), most_services);
             let name = call_label(&call.syscall);
             match service.calls.get_mut(name) {
-                Some(sum) => sum.add(call),
-                None => service.calls.entry(name.to_owned()).or_default().add(call),
+                Some(sum) => sum.add(call, factor),
+                None => service.calls.entry(name.to_owned()).or_default().add(call, factor),
             }
         }
         for row in &counts.ledger {
-            let sum = &mut self.service(&names, (row.pid, &row.exec), most_services).ledger;
-            for (sum, more) in [
-                (&mut sum.thread_ns, row.thread_ns),
-                (&mut sum.user_ns, row.user_ns),
-                (&mut sum.calls_on_cpu_ns, row.calls_on_cpu_ns),
-                (&mut sum.blocked_ns, row.blocked_ns),
-                (&mut sum.runnable_ns, row.runnable_ns),
-            ] {
-                *sum = sum.saturating_add(more);
-            }
+            self.service(&names, (row.pid, &row.exec), most_services).add(row, factor);
         }
+    }
+
+    /// Adds to the variance of a call, by its name; without one, of those that have none of their own.
+    pub(crate) fn add_variance(&mut self, call: &str, more: f64) {
+        let label = if call.is_empty() { UNNAMED } else { call_label(call) };
+        *self.variances.entry(label.to_owned()).or_default() += more;
+    }
+
+    /// Each call that a service made, with the variance of its number.
+    pub(crate) fn variances(&self) -> impl Iterator<Item = (&str, f64)> {
+        let names: BTreeSet<&str> =
+            self.of_services.iter().flat_map(|one| one.calls.keys().map(String::as_str)).collect();
+        names.into_iter().map(|name| (name, self.variances.get(name).copied().unwrap_or(0.0)))
     }
 
     fn service(
@@ -112,25 +128,47 @@ impl Totals {
     }
 }
 
+impl OfService {
+    /// Adds the time of threads. What they had on a CPU is exact; the part of it that was in calls is an estimate, which
+    /// may be ahead of it: then the rest of it is given as there is time.
+    fn add(&mut self, row: &LedgerRow, factor: u64) {
+        let on_cpu_ns = row.user_ns.saturating_add(row.calls_on_cpu_ns);
+        self.owed_ns = self.owed_ns.saturating_add(row.calls_on_cpu_ns.saturating_mul(factor));
+        let in_calls_ns = self.owed_ns.min(on_cpu_ns);
+        self.owed_ns -= in_calls_ns;
+        let sum = &mut self.ledger;
+        for (sum, more) in [
+            (&mut sum.thread_ns, row.thread_ns),
+            (&mut sum.user_ns, on_cpu_ns - in_calls_ns),
+            (&mut sum.calls_on_cpu_ns, in_calls_ns),
+            (&mut sum.blocked_ns, row.blocked_ns),
+            (&mut sum.runnable_ns, row.runnable_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
 impl OfCall {
     /// How many times are in the distribution.
     pub(crate) fn timed(&self) -> u64 {
         self.durations.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
     }
 
-    fn add(&mut self, call: &Call) {
-        self.calls = self.calls.saturating_add(call.calls);
-        self.bytes = self.bytes.saturating_add(call.bytes);
-        self.wall_ns = self.wall_ns.saturating_add(call.ended_ns.unwrap_or(0));
+    /// Adds a row, of which each stands for so many.
+    fn add(&mut self, call: &Call, factor: u64) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more.saturating_mul(factor));
+        add(&mut self.calls, call.calls);
+        add(&mut self.bytes, call.bytes);
+        add(&mut self.wall_ns, call.ended_ns.unwrap_or(0));
         for (error, count) in call.error_kinds.iter().filter(|(_, count)| **count > 0) {
             let has_label = self.errors.contains_key(error)
                 || self.errors.keys().filter(|one| *one != OTHER).count() < MOST_ERRORS;
             let label = if has_label { error } else { OTHER };
-            let sum = self.errors.entry(label.to_owned()).or_default();
-            *sum = sum.saturating_add(*count);
+            add(self.errors.entry(label.to_owned()).or_default(), *count);
         }
         for (sum, more) in self.durations.iter_mut().zip(by_bound(&call.wall_times)) {
-            *sum = sum.saturating_add(more);
+            add(sum, more);
         }
     }
 }

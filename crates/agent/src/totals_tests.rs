@@ -54,7 +54,7 @@ fn what_several_processes_of_a_service_do_is_added_up() {
     };
     for (elapsed_ns, reads) in [(1, 3), (2, 3), (3, 7)] {
         let counts = intervals.since_last(&snapshot(elapsed_ns, images(reads)));
-        totals.add(&counts, By::Image, 10);
+        totals.add(&counts, 1, By::Image, 10);
     }
     let dd = &service(&totals, "dd").calls["read"];
     assert_eq!((dd.calls, dd.wall_ns), (14, 7 * 100 + 7 * 2_000));
@@ -70,7 +70,7 @@ fn a_second_watch_adds_to_the_first() {
         let mut intervals = Intervals::default();
         let images = vec![image(1, "dd", vec![call("read", &vec![1; reads])])];
         let counts = intervals.since_last(&Snapshot { lost: 5, ..snapshot(1, images) });
-        totals.add(&counts, By::Image, 10);
+        totals.add(&counts, 1, By::Image, 10);
     }
     assert_eq!(service(&totals, "dd").calls["read"].calls, 6);
     assert_eq!(totals.lost, 10);
@@ -81,7 +81,7 @@ fn a_call_that_has_not_returned_has_no_row() {
     let mut totals = Totals::default();
     let waits = Call { syscall: "pause".into(), in_flight: 1, wall_ns: 9, ..Call::default() };
     let images = vec![image(1, "dd", vec![waits, call("read", &[1])])];
-    totals.add(&Intervals::default().since_last(&snapshot(1, images)), By::Image, 10);
+    totals.add(&Intervals::default().since_last(&snapshot(1, images)), 1, By::Image, 10);
     assert_eq!(service(&totals, "dd").calls.keys().collect::<Vec<_>>(), ["read"]);
 }
 
@@ -103,7 +103,7 @@ fn calls_without_a_name_are_one_and_errors_have_a_bound() {
     let errors = |first: u64| (0..30).map(|at| (format!("E{:02}", first + at), 1)).collect();
     counts.calls.push(of("read".into(), errors(0)));
     counts.calls.push(of("read".into(), errors(10)));
-    totals.add(&counts, By::Image, 10);
+    totals.add(&counts, 1, By::Image, 10);
     let calls = &service(&totals, "x").calls;
     assert_eq!(calls.keys().collect::<Vec<_>>(), ["read", UNNAMED]);
     assert_eq!(calls[UNNAMED].calls, 101);
@@ -120,7 +120,7 @@ fn a_service_beyond_the_bound_is_added_to_the_others() {
     let image = |id| image(id, &format!("p{id}"), vec![call("read", &[1])]);
     for last in [3, 6] {
         let images = (1..=last).map(image).collect();
-        totals.add(&intervals.since_last(&snapshot(last.into(), images)), By::Image, 2);
+        totals.add(&intervals.since_last(&snapshot(last.into(), images)), 1, By::Image, 2);
     }
     let services: Vec<_> =
         totals.iter().map(|(name, one)| (name, one.calls["read"].calls)).collect();
@@ -152,7 +152,9 @@ fn bytes_have_the_direction_that_their_call_moves_them_in() {
 fn numbers(totals: &Totals) -> BTreeMap<(String, String), Vec<u64>> {
     let mut all = BTreeMap::from([(<_>::default(), vec![totals.lost])]);
     for (service, one) in totals.iter() {
-        all.insert((service.to_owned(), String::new()), vec![one.ledger.thread_ns]);
+        let LedgerRow { thread_ns, user_ns, calls_on_cpu_ns, .. } = one.ledger;
+        let ledger = vec![thread_ns, user_ns, calls_on_cpu_ns];
+        all.insert((service.to_owned(), String::new()), ledger);
         for (name, call) in &one.calls {
             let numbers = [call.calls, call.bytes, call.wall_ns].into_iter().chain(call.durations);
             all.insert((service.to_owned(), name.clone()), numbers.collect());
@@ -161,18 +163,104 @@ fn numbers(totals: &Totals) -> BTreeMap<(String, String), Vec<u64>> {
     all
 }
 
+/// Of calls of 10 bytes and 700 ns.
+#[test]
+fn counts_stand_for_as_many_as_the_factor_of_their_interval_says() {
+    let mut totals = Totals::default();
+    let mut intervals = Intervals::default();
+    let mut made = 0;
+    for (at, (more, factor)) in [(3, 1), (5, 4), (0, 4), (1, 128), (2, 1)].into_iter().enumerate() {
+        made += more;
+        let mut reads = call("read", &vec![700; made]);
+        reads.bytes = 10 * made as u64;
+        reads.error_kinds.insert("EIO".into(), made as u64);
+        let now = snapshot(at as u64, vec![image(1, "dd", vec![reads])]);
+        totals.add(&intervals.since_last(&now), factor, By::Image, 1);
+    }
+    let read = &service(&totals, "dd").calls["read"];
+    let all = 3 + 5 * 4 + 128 + 2;
+    assert_eq!((read.calls, read.bytes, read.wall_ns), (all, 10 * all, 700 * all));
+    assert_eq!((read.timed(), read.errors["EIO"]), (all, all));
+}
+
+#[test]
+fn time_on_a_cpu_is_exact_and_calls_have_of_it_what_is_estimated() {
+    let mut of_service = OfService::default();
+    let row = |user_ns, calls_on_cpu_ns| LedgerRow { user_ns, calls_on_cpu_ns, ..<_>::default() };
+    let mut add = |row: LedgerRow, factor| {
+        of_service.add(&row, factor);
+        (of_service.ledger.user_ns, of_service.ledger.calls_on_cpu_ns)
+    };
+    assert_eq!(add(row(70, 30), 1), (70, 30));
+    // A window saw 5: for 40, of 100 in all.
+    assert_eq!(add(row(95, 5), 8), (130, 70));
+    // It saw 20 for 160: 60 more than there were, which the next interval has.
+    assert_eq!(add(row(80, 20), 8), (130, 170));
+    assert_eq!(add(row(100, 0), 8), (170, 230));
+    assert_eq!(add(row(100, 0), 8), (270, 230));
+}
+
+#[test]
+fn variances_are_of_a_call_over_all_services_and_0_where_all_of_it_counted() {
+    let mut totals = Totals::default();
+    let images = ["a", "b"].map(|exec| {
+        let calls = ["read", "write", "syscall_600"].map(|name| call(name, &[1]));
+        image(u32::from(exec.as_bytes()[0]), exec, calls.into())
+    });
+    let counts = Intervals::default().since_last(&snapshot(1, images.into()));
+    totals.add(&counts, 4, By::Image, 5);
+    for (name, more) in [("read", 3.0), ("read", 4.0), ("", 5.0), ("syscall_511", 6.0)] {
+        totals.add_variance(name, more);
+    }
+    let variances: Vec<_> = totals.variances().collect();
+    assert_eq!(variances, [("read", 7.0), (UNNAMED, 11.0), ("write", 0.0)]);
+}
+
 proptest! {
+    /// Whatever the factors were: the parts of a sum add up to it, and time on a CPU is exact.
+    #[test]
+    fn scaled_counts_stay_consistent(
+        looks in prop::collection::vec((0u64..9, 0u64..9, 0u32..8, 0u64..99, 0u64..99), 1..20),
+    ) {
+        let mut totals = Totals::default();
+        let mut intervals = Intervals::default();
+        let (mut made, mut estimate, mut on_cpu_ns) = ([0; 2], 0, [0; 2]);
+        for (at, (short, long, power, user_ns, in_calls_ns)) in looks.into_iter().enumerate() {
+            made = [made[0] + short, made[1] + long];
+            estimate += (short + long) << power;
+            on_cpu_ns = [on_cpu_ns[0] + user_ns, on_cpu_ns[1] + in_calls_ns];
+            let times = [vec![700; made[0] as usize], vec![70_000; made[1] as usize]].concat();
+            let mut reads = call("read", &times);
+            reads.bytes = 10 * reads.calls;
+            let mut one = image(1, "a", vec![reads]);
+            let thread_ns = at as u64 + 1;
+            let [user_ns, calls_on_cpu_ns] = on_cpu_ns;
+            one.ledger =
+                Some(LedgerRow { thread_ns, user_ns, calls_on_cpu_ns, ..LedgerRow::default() });
+            let now = snapshot(at as u64, vec![one]);
+            totals.add(&intervals.since_last(&now), 1 << power, By::Image, 1);
+            let of_service = &totals.of_services[0];
+            let ledger = &of_service.ledger;
+            prop_assert_eq!(ledger.user_ns + ledger.calls_on_cpu_ns, on_cpu_ns.iter().sum::<u64>());
+            if let Some(read) = of_service.calls.get("read") {
+                prop_assert_eq!([read.calls, read.timed(), read.bytes / 10], [estimate; 3]);
+            }
+        }
+    }
+
     /// Also where a look saw less than the one before, as it does where a thread ends while it is read.
     #[test]
-    fn no_number_ever_goes_back(looks in prop::collection::vec((0u64..9, 0u64..9, 0u64..9), 1..20)) {
+    fn no_number_ever_goes_back(
+        looks in prop::collection::vec((0u64..9, 0u64..9, 0u64..9, 0u32..8), 1..20),
+    ) {
         let mut totals = Totals::default();
         let mut intervals = Intervals::default();
         let mut before = BTreeMap::new();
-        for (at, (a, b, lost)) in looks.into_iter().enumerate() {
+        for (at, (a, b, lost, power)) in looks.into_iter().enumerate() {
             let calls = |count: u64| vec![call("read", &vec![700; count as usize])];
             let images = vec![image(1, "a", calls(a)), image(2, "b", calls(b))];
             let now = Snapshot { lost, ..snapshot(at as u64, images) };
-            totals.add(&intervals.since_last(&now), By::Image, 1);
+            totals.add(&intervals.since_last(&now), 1 << power, By::Image, 1);
             let after = numbers(&totals);
             for (of, before) in &before {
                 let now = after.get(of);

@@ -10,22 +10,26 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hyper::body::Bytes;
 use iotomy_host::host_name;
-use iotomy_observe::{TakeSnapshot, Target, Viewer, ViewerRequest, WatchStart};
-use iotomy_record::Intervals;
+use iotomy_observe::{Request, TakeSnapshot, Target, Viewer, ViewerRequest, WatchStart};
+use iotomy_record::{IntervalCounts, Intervals, SampledTime};
 use nix::sys::signal::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::budget::{Budget, Load};
 use crate::desk::{Answer, Desk, Form};
-use crate::exposed::Pushes;
+use crate::exposed::{OfBudget, Pushes};
 use crate::exposition::Exposition;
 use crate::messages::{say, say_error};
 use crate::otlp::{self, Origin};
 use crate::server::{self, Patience, serve};
 use crate::settings::{Args, Settings};
-use crate::target::{description, target};
+use crate::target::{self, description, target};
 
 /// A look is taken so often where nobody scrapes: what has ended is forgotten by the watch then.
 const OFTEN: Duration = Duration::from_secs(10);
+
+/// The same where there is a budget, which decides by what a look has.
+const BY_BUDGET: Duration = Duration::from_secs(1);
 
 /// Answers scrapes from the watch that goes on.
 pub(crate) struct MetricsView {
@@ -37,6 +41,9 @@ pub(crate) struct MetricsView {
     origin: Origin,
     exposition: Exposition,
     intervals: Intervals,
+    budget: Option<Budget>,
+    /// What windows had told until the last look of this watch.
+    sampled: SampledTime,
     next: Option<Instant>,
     /// A SIGHUP came.
     is_asked: bool,
@@ -56,6 +63,7 @@ impl MetricsView {
     ) -> Self {
         let exposition = Exposition::new();
         exposition.exposed().own.is_reloaded = true;
+        let budget = settings.budget.map(Budget::new);
         Self {
             args,
             settings,
@@ -64,6 +72,8 @@ impl MetricsView {
             origin: Origin { host: iotomy_record::printable(&host_name(), true), port: 0 },
             exposition,
             intervals: Intervals::default(),
+            budget,
+            sampled: SampledTime::default(),
             next: None,
             is_asked: false,
             next_target: None,
@@ -72,9 +82,9 @@ impl MetricsView {
         }
     }
 
-    /// The target of the watch.
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
+    /// The watch that is to be made.
+    pub(crate) fn request(&self) -> Request {
+        target::request(self.target.clone(), self.budget.as_ref().map(Budget::factor))
     }
 
     /// Goes on with another target.
@@ -92,10 +102,37 @@ impl MetricsView {
         if let Some(snapshot) = look()? {
             let counts = self.intervals.since_last(&snapshot);
             let most = self.settings.max_services as usize;
-            self.exposition.exposed().totals.add(&counts, self.settings.by, most);
+            let factor = snapshot.sampled.as_ref().map_or(1, |sampled| sampled.factor);
+            self.exposition.exposed().totals.add(&counts, factor, self.settings.by, most);
+            if let Some(sampled) = snapshot.sampled {
+                self.take_estimates(sampled, &counts);
+            }
         }
-        self.next = Instant::now().checked_add(OFTEN);
+        let often = if self.budget.is_some() { BY_BUDGET } else { OFTEN };
+        self.next = Instant::now().checked_add(often);
         Ok(())
+    }
+
+    /// Adds the errors of estimates, and has the budget decide by the load.
+    fn take_estimates(&mut self, now: SampledTime, counts: &IntervalCounts) {
+        {
+            let totals = &mut self.exposition.exposed().totals;
+            for (call, variance) in &now.variances {
+                let before = self.sampled.variances.iter().find(|(one, _)| one == call);
+                totals.add_variance(call, variance - before.map_or(0.0, |(_, before)| *before));
+            }
+        }
+        let on_cpu =
+            counts.ledger.iter().map(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns));
+        let load = Load {
+            elapsed_ns: counts.wall_ns,
+            calls: now.calls.saturating_sub(self.sampled.calls),
+            switches: now.waits.saturating_sub(self.sampled.waits),
+            cpu_ns: on_cpu.fold(0, u64::saturating_add),
+        };
+        self.sampled = now;
+        let said = self.budget.as_mut().and_then(|budget| budget.step(load));
+        said.into_iter().for_each(|text| say(&text));
     }
 
     /// The agent's own numbers as they are now, with so many scrapes more.
@@ -112,6 +149,11 @@ impl MetricsView {
             rejected_points: server::read(&pushes.rejected_points),
         };
         own.cpu = cpu_time();
+        own.budget = self.budget.as_ref().map(|budget| OfBudget {
+            ratio: budget.share().ratio(),
+            overhead: budget.overhead(),
+            factor: budget.factor(),
+        });
     }
 
     /// The metrics as they are now.
@@ -162,7 +204,17 @@ impl MetricsView {
         }
         // Also where the patterns are the same: other groups may have such paths by now.
         let found = target(&new)?;
-        self.next_target = is_other(&self.target, &found).then_some(found);
+        // Other programs count where it may be a part of the time.
+        let is_other =
+            is_other(&self.target, &found) || new.budget.is_some() != old.budget.is_some();
+        self.next_target = is_other.then_some(found);
+        self.budget = match (self.budget.take(), new.budget) {
+            (Some(mut budget), Some(share)) => {
+                budget.set_share(share);
+                Some(budget)
+            }
+            (_, share) => share.map(Budget::new),
+        };
         self.settings = new;
         Ok(())
     }
@@ -180,6 +232,10 @@ impl MetricsView {
 impl Viewer for MetricsView {
     fn begin(&mut self, outset: &WatchStart) {
         self.intervals = Intervals::default();
+        self.sampled = SampledTime::default();
+        if let (Some(budget), Some(price)) = (&mut self.budget, outset.price) {
+            budget.begin(price);
+        }
         {
             let own = &mut self.exposition.exposed().own;
             own.watches += 1;
@@ -251,6 +307,18 @@ impl Viewer for MetricsView {
             say(&format!("cannot read the counts at the end of a watch: {reason}"));
         }
         self.next = None;
+    }
+
+    fn sample(&self) -> Option<u32> {
+        self.budget.as_ref().map(Budget::factor)
+    }
+
+    fn end_sample(&mut self, look: &mut TakeSnapshot<'_>) -> bool {
+        let taken = self.take(look);
+        if let Err(reason) = &taken {
+            say(&format!("cannot read the counts: {reason}"));
+        }
+        taken.is_ok()
     }
 
     fn takes_signal(&mut self, signal: i32) -> bool {

@@ -115,6 +115,7 @@ fn the_rules_and_the_guide_ask_for_metrics_that_there_are() {
     assert!(alerts >= 8 && rules.matches("expr: ").count() == alerts);
     assert!(check("rules.yml", &rules) >= alerts - 1);
     let guide = file("docs/agent.md");
-    let queries = guide.split("```promql\n").nth(1).unwrap().split("```").next().unwrap();
-    assert!(check("docs/agent.md", queries) >= 5);
+    let queries = guide.split("```promql\n").skip(1);
+    let asked = queries.map(|rest| check("docs/agent.md", rest.split("```").next().unwrap()));
+    assert!(asked.sum::<usize>() >= 9);
 }

@@ -45,14 +45,27 @@ fn a_control_group_that_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_budget_is_a_percentage_above_none() {
+    for (text, reason) in [
+        ("1", "invalid percentage: expected something like 1%"),
+        ("much", "invalid percentage: expected something like 1%"),
+        ("0%", "invalid percentage: expected 0.0001% to 100%"),
+        ("101%", "invalid percentage: expected 0.0001% to 100%"),
+    ] {
+        let said = refused(&["--budget", text]);
+        assert!(said.contains("--budget <SHARE>") && said.contains(reason), "{said}");
+    }
+}
+
+#[test]
 fn a_file_that_is_wrong_is_named_with_the_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("agent.toml");
     let path = file.to_str().unwrap();
-    fs::write(&file, "by = \"image\"\n\nbudget = 1\n").unwrap();
+    fs::write(&file, "by = \"image\"\n\ncolour = 1\n").unwrap();
     let said = refused(&["--config", path]);
     let expected =
-        format!("iotomy: invalid configuration {path}: line 3: there is no option \"budget\"\n");
+        format!("iotomy: invalid configuration {path}: line 3: there is no option \"colour\"\n");
     assert_eq!(said, expected);
     fs::remove_file(&file).unwrap();
     assert!(refused(&["--config", path]).contains("No such file or directory"));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use nix::sys::signal::Signal;
 
 use crate::support::cgroup::Cgroup;
-use crate::support::{Agent, Program};
+use crate::support::{Agent, Program, Samples};
 
 /// The file of an agent.
 struct Config {
@@ -82,6 +82,38 @@ fn a_higher_bound_on_services_holds_for_those_that_come() {
     agent.until_said("was read again");
     dd.dd(1);
     agent.until("dd has a label", |samples| (samples.calls(&dd.name, "write") > 0).then_some(()));
+}
+
+#[test]
+fn a_budget_may_change_and_another_watch_begins_where_there_was_none() {
+    let config = Config::new("budget = '100%'\n");
+    let Some(agent) = config.agent() else { return };
+    let of_agent = |samples: &Samples, name: &str| samples.get(&format!("iotomy_agent_{name}"));
+    assert_eq!(of_agent(&agent.scrape(), "sample_factor"), 1.0);
+    config.write("budget = '0.0001%'\n");
+    agent.send(Signal::SIGHUP);
+    let samples = agent.until("less of the time counts", |samples| {
+        (of_agent(samples, "sample_factor") > 1.0).then(|| samples.clone())
+    });
+    assert_eq!(of_agent(&samples, "budget_ratio"), 0.000_001);
+    assert_eq!(of_agent(&samples, "watches_total"), 1.0);
+    // Without a budget, all calls count, and nothing is said of one.
+    config.write("");
+    agent.send(Signal::SIGHUP);
+    let samples = agent.until("another watch has begun", |samples| {
+        (of_agent(samples, "watches_total") == 2.0).then(|| samples.clone())
+    });
+    assert!(!samples.text.contains("\niotomy_agent_sample_factor "), "{}", samples.text);
+    let dd = Program::unique("dd");
+    dd.dd(0);
+    let own = agent.settled(|samples| {
+        let writes = samples.calls(&dd.name, "write");
+        (samples.calls(&dd.name, "close") > 0).then_some(writes)
+    });
+    dd.dd(300);
+    agent.until("its writes are counted", |samples| {
+        (samples.calls(&dd.name, "write") == 2 * own + 300).then_some(())
+    });
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn every_option_is_handed_on_as_it_was_given() {
     let mut command = beside(folder.path(), Some(ECHO));
     command.args(["agent", "--cgroup", "/a *", "--listen", "127.0.0.1:1", "--by", "title"]);
     command.args(["--cgroup", "/b", "--max-services", "7", "--config", "agent file.toml"]);
-    command.args(["--otlp-interval", "5", "--otlp", "http://a:4318"]);
+    command.args(["--otlp-interval", "5", "--otlp", "http://a:4318", "--budget", "1 %"]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let words = String::from_utf8(output.stdout).unwrap();
@@ -37,6 +37,7 @@ fn every_option_is_handed_on_as_it_was_given() {
         ["--listen", "127.0.0.1:1"],
         ["--by", "title"],
         ["--max-services", "7"],
+        ["--budget", "1 %"],
         ["--otlp", "http://a:4318"],
         ["--otlp-interval", "5"],
         ["--config", "agent file.toml"],
@@ -67,7 +68,8 @@ fn a_command_line_that_is_wrong_is_refused() {
         &["agent", "--cgroup", ""],
         &["agent", "--otlp", ""],
         &["agent", "--otlp-interval", "0"],
-        &["agent", "--budget", "1%"],
+        &["agent", "--budget", ""],
+        &["agent", "--colour", "1%"],
         &["agent", "more"],
     ] {
         let output = iotomy(words).output().unwrap();

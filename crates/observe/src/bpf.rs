@@ -348,7 +348,8 @@ impl Watch<'_, '_> {
         let mut watch_loop =
             WatchLoop::begin(Subject::Child(pid), &interrupts, self.request, viewer)?;
         watch_loop.began = (released, released_ns);
-        let mut exit = watch_loop.keep(&self.session, &mut self.books)?;
+        let sampling = self.sampling.as_ref().map(|(sampling, _)| sampling);
+        let mut exit = watch_loop.keep(&self.session, &mut self.books, sampling)?;
         self.end_sampling()?;
         if exit.is_some() {
             watch_loop.let_the_dead_settle(&self.session);
@@ -391,7 +392,8 @@ impl Watch<'_, '_> {
         let (began, began_ns) = (Instant::now(), kernel_now());
         watch_loop.began = (began, began_ns);
         self.books.name_attached(&self.session);
-        watch_loop.keep(&self.session, &mut self.books)?;
+        let sampling = self.sampling.as_ref().map(|(sampling, _)| sampling);
+        watch_loop.keep(&self.session, &mut self.books, sampling)?;
         self.end_sampling()?;
         watch_loop.show_end(&self.session, &mut self.books);
         self.is_told = watch_loop.is_told();
@@ -412,6 +414,7 @@ impl Watch<'_, '_> {
                 times_inflated: DECLARATION.times_inflated,
                 cost_range_ns: self.price.call.ends(),
                 unwatched_range_ns: self.price.unwatched.ends(),
+                price: Some(self.price),
                 sees_rings: self.session.sees_rings(),
                 missing: self.session.missing(),
                 pid,

@@ -47,6 +47,7 @@ pub use filter::Filter;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use iotomy_dtrace::{Glob, GlobError, Problem, nearest};
 pub use observer::{Observer, ObserverDeclaration, Probe};
+pub use price::{Price, Range, Work};
 pub use registry::{OBSERVERS, observer};
 pub use request::{Request, Target};
 pub use ring_names::{is_ring_operation, ring_operations};

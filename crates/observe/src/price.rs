@@ -7,9 +7,11 @@
 
 /// From the least to the most, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Range {
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Range {
+    /// The least.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
 }
 
 /// The ends of a range are this far apart at least: no measurement is so exact that they are one.
@@ -59,33 +61,36 @@ impl Range {
 
 /// The overhead of each call, and of each switch of a watched thread off its CPU and back.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Price {
-    pub(crate) call: Range,
-    pub(crate) switch: Range,
+pub struct Price {
+    /// Of a call that counts.
+    pub call: Range,
+    /// Of a switch.
+    pub switch: Range,
     /// Of each path that a call is given, where paths are watched.
-    pub(crate) path: Range,
-    /// Of a call that is let pass at its entry, because a filter leaves it out.
-    pub(crate) passed: Range,
+    pub path: Range,
+    /// Of a call that is let pass at its entry, because a filter leaves it out or no window is open.
+    pub passed: Range,
     /// Of each call of a thread that is not watched.
-    pub(crate) unwatched: Range,
+    pub unwatched: Range,
     /// The time of the cheapest call without watching, in ns.
-    pub(crate) bare_call_ns: f64,
+    pub bare_call_ns: f64,
 }
 
 /// The number of calls and switches of a run, and the time it had for them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Work {
+pub struct Work {
     /// Calls that were counted.
-    pub(crate) calls: u64,
-    /// Calls that a filter left out.
-    pub(crate) left_out: u64,
+    pub calls: u64,
+    /// Calls that a filter left out, or that were entered while no window was open.
+    pub left_out: u64,
     /// Of these, the ones that were let pass at their entry.
-    pub(crate) passed: u64,
-    pub(crate) switches: u64,
+    pub passed: u64,
+    /// Switches of watched threads off their CPU and back.
+    pub switches: u64,
     /// Paths that calls were given, where they are watched.
-    pub(crate) paths: u64,
+    pub paths: u64,
     /// The time that all of it took, watching included; 0: not known.
-    pub(crate) passed_ns: u64,
+    pub passed_ns: u64,
 }
 
 /// What each call of a run had as overhead.
@@ -131,6 +136,12 @@ impl Price {
             Range::between(range.low, range.high).at_most(most)
         };
         Overhead { call: of(self.call, paths), left_out: of(of_left_out, 0.0) }
+    }
+
+    /// The most that watching some work took, in ns: each call at the upper end of its range.
+    pub fn most_ns(&self, work: Work) -> f64 {
+        let Overhead { call, left_out } = self.of_run(work);
+        call.high * work.calls as f64 + left_out.high * work.left_out as f64
     }
 }
 
@@ -189,6 +200,15 @@ mod tests {
         assert_eq!(of(2_000_000), [200.0, 1_000.0]);
         assert_eq!(of(1_000_000), [200.0, 655.0]);
         assert_eq!(of(500_000), [200.0, 450.0]);
+    }
+
+    #[test]
+    fn the_most_of_some_work_is_that_of_all_its_calls() {
+        let work = Work { calls: 10, left_out: 90, passed: 90, switches: 50, ..NONE };
+        assert_eq!(PRICE.most_ns(work), 10.0 * 1_450.0 + 90.0 * 850.0);
+        assert_eq!(PRICE.most_ns(Work { passed_ns: 7, ..NONE }), 0.0);
+        // No more than the time that there was.
+        assert!(PRICE.most_ns(Work { passed_ns: 10_000, ..work }) <= 10_000.0);
     }
 
     #[test]

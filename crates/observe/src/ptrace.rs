@@ -300,6 +300,7 @@ fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: Option<u32>) {
             times_inflated: DECLARATION.times_inflated,
             cost_range_ns: cost.ends(),
             unwatched_range_ns: [0.0; 2],
+            price: None,
             sees_rings: false,
             missing: Vec::new(),
             pid,

@@ -58,7 +58,10 @@ pub struct Request {
     /// Of these, the ones to count, one by one.
     pub filter: Filter,
     /// Of which part of the time to count calls: one window of so many. The ledger's blocked time and run queue delay
-    /// cover all of it in any case. By an observer that can.
+    /// cover all of it in any case. 1: all of the time, as long as the viewer wants no other ([`Viewer::sample`]). By an
+    /// observer that can.
+    ///
+    /// [`Viewer::sample`]: crate::Viewer::sample
     pub sample: Option<u32>,
     /// Whether the watch forgets what ended once snapshots have shown it, so that its memory does not
     /// grow with its length; what an observation has is less then. Only an observer that has no bound

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use iotomy_record::{EndedBy, MissingFeature, Snapshot};
 
+use crate::price::Price;
+
 /// How a watch begins.
 #[derive(Debug, Clone)]
 pub struct WatchStart {
@@ -21,6 +23,8 @@ pub struct WatchStart {
     pub cost_range_ns: [f64; 2],
     /// The overhead of each call of the processes that are not watched: the least and the most.
     pub unwatched_range_ns: [f64; 2],
+    /// What both follow from, of an observer that can count a part of the time.
+    pub price: Option<Price>,
     /// Whether it sees what io_uring does.
     pub sees_rings: bool,
     /// What the kernel refused, and what is not seen because of that.
@@ -75,6 +79,19 @@ pub trait Viewer {
     /// the counts with it, or why they cannot be read.
     fn on_firing(&mut self, call: EndedBy, now: Result<Snapshot, String>) {
         let _ = (call, now);
+    }
+
+    /// Of a watch that counts a part of the time ([`Request::sample`](crate::Request::sample)): one window of so many is
+    /// to be open from now on. `None`: it stays as it is.
+    fn sample(&self) -> Option<u32> {
+        None
+    }
+
+    /// Called once that changes, while no window is open: the last look at what stands for as many as so far
+    /// ([`SampledTime::factor`](iotomy_record::SampledTime::factor)). Whether it was taken; if it was not, nothing changes.
+    fn end_sample(&mut self, look: &mut TakeSnapshot<'_>) -> bool {
+        let _ = look;
+        false
     }
 
     /// A signal came to this process. Whether it was for the viewer; else it is passed on to the command or ends the

@@ -86,7 +86,7 @@ pub use ring_operations::RingOperation;
 pub use roll_up::{ImageRows, RollUp};
 pub use sample::{CallMargins, Margins, Sample};
 pub use slow::{Caller, EndedBy, WakeContext, Waker, WholeCall};
-pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, Snapshot};
+pub use snapshot::{ConnectionCounts, ImageCounts, ProcessCounts, SampledTime, Snapshot};
 pub use socket::{Role, Socket};
 pub use socket_names::SocketNames;
 pub use sweep::{

@@ -47,6 +47,23 @@ pub struct Snapshot {
     pub lost_requests: u64,
     /// Requests of connections that found no room, and calls on connections that found none.
     pub lost_exchanges: u64,
+    /// Where a part of the time is counted: which. Counts are what was seen in it.
+    pub sampled: Option<SampledTime>,
+}
+
+/// The part of the time that is counted, and estimates of the whole. What they estimate is since the watch began, and only
+/// grows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SampledTime {
+    /// Of what came since the snapshot before, each stands for so many.
+    pub factor: u32,
+    /// Calls that returned, by the factors of their time.
+    pub calls: u64,
+    /// Of these, the ones that left their CPU.
+    pub waits: u64,
+    /// The variance of the estimated number of a call, by its name; empty for those that have none of their own. Calls
+    /// without any are left out.
+    pub variances: Vec<(String, f64)>,
 }
 
 impl Snapshot {

@@ -30,7 +30,7 @@ pub use signed_rank::{CriticalRanks, deviate, shift_interval};
 pub use student::t975;
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
 pub use unpaired::shift_between;
-pub use windows::{Estimate, Series, Windows};
+pub use windows::{Estimate, Series, VarianceSum, Windows};
 
 /// A figure and its interval at the requested confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -100,6 +100,44 @@ impl Series {
     }
 }
 
+/// The variance of a sum of estimates that goes on for ever: of windows of one length, of which each stands for as many
+/// as its period has. It only grows, so that the variance of any stretch is the difference of two moments.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct VarianceSum {
+    variance: f64,
+    /// What the window before had, and whether it was the first with such a factor.
+    before: Option<(f64, bool)>,
+}
+
+impl VarianceSum {
+    /// Of something that comes for the first time after so many windows with such a factor.
+    pub fn after(windows: u64) -> Self {
+        Self { variance: 0.0, before: (windows > 0).then_some((0.0, windows == 1)) }
+    }
+
+    /// Adds what was counted in a window, which counts `factor` times.
+    pub fn add(&mut self, factor: f64, seen: f64) {
+        let is_first = self.before.is_none();
+        if let Some((before, was_first)) = self.before {
+            let step = seen - before;
+            // The first window has no step of its own: the next one's stands for both.
+            let windows = if was_first { 2.0 } else { 1.0 };
+            self.variance += windows * factor * (factor - 1.0) * step * step / 2.0;
+        }
+        self.before = Some((seen, is_first));
+    }
+
+    /// The factor changes: windows from now on are compared with none of those before.
+    pub fn turn(&mut self) {
+        self.before = None;
+    }
+
+    /// The variance of all of it.
+    pub fn variance(&self) -> f64 {
+        self.variance
+    }
+}
+
 /// The degrees of freedom of a variance from successive differences, two thirds of those of the usual one: a difference
 /// shares a window with the next (von Neumann, 1941).
 fn freedom(windows: u64) -> usize {
@@ -229,6 +267,71 @@ mod tests {
             covered += u32::from(off <= found.margin.unwrap());
         }
         100.0 * f64::from(covered) / f64::from(times)
+    }
+
+    /// The percentage of watches in which the sum of the windows times the factor is within 1.96 standard errors: of
+    /// stretches of so many periods, whose factors differ.
+    fn covered_by_sums(load: Load, periods: usize) -> f64 {
+        let mut random = Random::new(39);
+        let times = 1_000u32;
+        let mut covered = 0u32;
+        for _ in 0..times {
+            let (mut sum, mut point, mut whole) = (VarianceSum::default(), 0.0, 0.0);
+            for factor in [16, 1, 4] {
+                sum.turn();
+                let slots = slots(load, periods * factor, &mut random);
+                whole += slots.iter().sum::<f64>();
+                for period in slots.chunks(factor) {
+                    let seen = period[random.below(factor)];
+                    point += factor as f64 * seen;
+                    sum.add(factor as f64, seen);
+                }
+            }
+            covered += u32::from((point - whole).abs() <= 1.96 * sum.variance().sqrt());
+        }
+        100.0 * f64::from(covered) / f64::from(times)
+    }
+
+    #[test]
+    fn sums_are_within_their_error_whatever_their_factors_were() {
+        for load in [Load::Steady, Load::Rising, Load::Waves, Load::Bursts] {
+            let covered = covered_by_sums(load, 200);
+            // Bursts are few.
+            let least = if load == Load::Bursts { 90.0 } else { 93.0 };
+            assert!(covered >= least, "{load:?}: {covered}");
+        }
+        let covered = covered_by_sums(Load::Steady, 200);
+        assert!((93.0..=97.0).contains(&covered), "{covered}");
+    }
+
+    #[test]
+    fn a_variance_only_grows_and_all_of_the_time_has_none() {
+        let mut sum = VarianceSum::default();
+        sum.add(1.0, 5.0);
+        sum.add(1.0, 900.0);
+        assert_eq!(sum.variance(), 0.0);
+        sum.turn();
+        sum.add(4.0, 10.0);
+        assert_eq!(sum.variance(), 0.0);
+        // A step of 2 for the first two windows, one of 3 for the third: 4 × 3 ∕ 2 each.
+        sum.add(4.0, 12.0);
+        assert_eq!(sum.variance(), 2.0 * 6.0 * 4.0);
+        sum.add(4.0, 9.0);
+        assert_eq!(sum.variance(), 2.0 * 6.0 * 4.0 + 6.0 * 9.0);
+        sum.turn();
+        sum.add(2.0, 1_000.0);
+        assert_eq!(sum.variance(), 2.0 * 6.0 * 4.0 + 6.0 * 9.0);
+        // What comes late had nothing before.
+        for windows in 0..4u64 {
+            let mut whole = VarianceSum::default();
+            (0..windows).for_each(|_| whole.add(4.0, 0.0));
+            let mut late = VarianceSum::after(windows);
+            for seen in [3.0, 5.0] {
+                whole.add(4.0, seen);
+                late.add(4.0, seen);
+            }
+            assert_eq!(late, whole);
+        }
     }
 
     #[test]

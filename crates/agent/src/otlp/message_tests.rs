@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use iotomy_record::{Call, ImageCounts, Intervals, LedgerRow, Snapshot};
 
 use super::*;
+use crate::exposed::OfBudget;
 use crate::exposition::Exposition;
 use crate::service::By;
 
@@ -44,8 +45,10 @@ fn exposition() -> Exposition {
     let exposition = Exposition::new();
     {
         let mut exposed = exposition.exposed();
-        exposed.totals.add(&Intervals::default().since_last(&snapshot), By::Image, 5);
+        exposed.totals.add(&Intervals::default().since_last(&snapshot), 1, By::Image, 5);
         exposed.own.overhead_ns = [250.0, 500.0];
+        let (ratio, overhead, factor) = (0.01, 0.005, 4);
+        exposed.own.budget = Some(OfBudget { ratio, overhead, factor });
         exposed.own.began = BEGAN;
         exposed.own.pushes.failed = 7;
     }

@@ -28,6 +28,10 @@ pub(crate) const MANUAL: Manual = Manual {
             "Tell processes apart by their titles, and give 50 of them labels of their own:",
         ),
         (
+            "iotomy agent --budget 1%",
+            "Take 1 % of the CPU time at most, and count a part of the time where that asks for it:",
+        ),
+        (
             "iotomy agent --otlp http://127.0.0.1:4318",
             "Push the metrics to a collector of OpenTelemetry on this machine, too:",
         ),
@@ -69,6 +73,14 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_services: Option<u32>,
 
+    /// The most that watching may take of the watched CPU time, as in 1%: where counting every call takes more, calls count
+    /// in a random part of the time and are scaled to all of it
+    ///
+    /// `iotomy_agent_sample_factor` says how many calls one that is counted stands for, `iotomy_calls_variance_total` how far
+    /// the estimates may be off, and `iotomy_agent_overhead_ratio` what watching takes. Without it, all calls count.
+    #[arg(long, value_name = "SHARE", value_parser = NonEmptyStringValueParser::new())]
+    budget: Option<String>,
+
     /// Push the metrics over OTLP, too: to URL/v1/metrics of a collector of OpenTelemetry, by HTTP without encryption
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     otlp: Option<String>,
@@ -98,6 +110,7 @@ pub(crate) fn run(args: AgentArgs) -> Result<ExitCode> {
         ("--listen", args.listen.map(OsString::from)),
         ("--by", args.by.map(OsString::from)),
         ("--max-services", args.max_services.map(|most| most.to_string().into())),
+        ("--budget", args.budget.map(OsString::from)),
         ("--otlp", args.otlp.map(OsString::from)),
         ("--otlp-interval", args.otlp_interval.map(|seconds| seconds.to_string().into())),
         ("--config", args.config.map(OsString::from)),

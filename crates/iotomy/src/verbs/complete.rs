@@ -236,6 +236,7 @@ mod tests {
 
     /// Arguments that are a number, a time, a size or a text of the user's own.
     const FREE: &[&str] = &[
+        "agent budget",
         "agent cgroup",
         "agent listen",
         "agent max_services",

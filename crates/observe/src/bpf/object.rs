@@ -257,7 +257,7 @@ impl Session {
         check(".bss.ring_files", 4, 64 * RingHotFile::SIZE);
         check(".bss", 4, Counters::SIZE);
         if self.samples {
-            check(".data.window", 4, 2 * 8);
+            check(".data.window", 4, 3 * 8);
             check(".bss.series", 4, STRIPES * SERIES * Seen::SIZE);
         }
         if self.has_details() {

@@ -8,6 +8,10 @@
  * thread is looked up, and a return the look-up. The time of a call that does not count is the
  * thread's outside calls. Switches are seen all the time, so blocked time and run queue delay are
  * exact.
+ *
+ * Where windows become more or fewer while the watch goes on, a call that was entered before would
+ * stand for the calls of another part of the time: it is let go. An exec's own call is not, whose
+ * time is kept for its return.
  */
 
 /* Calls after which an image's memory or title can no longer be seen. Of the 32-bit kind, too, that
@@ -50,6 +54,8 @@ int BPF_PROG(sampled_exit, struct pt_regs *regs, long ret)
 
 	if (!t || ended_ns)
 		return 0;
+	if (t->in_call && t->last_ns < window.since_ns && !t->call_thread)
+		t->in_call = false;
 	/* Of a call that does not count, a new thread's start; or of a call that was refused, which
 	 * nothing tells from that. */
 	if (!t->in_call) {

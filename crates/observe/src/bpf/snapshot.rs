@@ -158,6 +158,7 @@ impl NameCache {
             },
             calls: self.calls(sight.calls),
             slowest: Vec::new(),
+            sampled: None,
             forgotten,
         };
         books.forget(&snapshot.forgotten);

@@ -63,6 +63,7 @@ struct knobs {
 struct window {
 	__u64 opens_ns;
 	__u64 closes_ns;
+	__u64 since_ns; /* calls that were entered before do not count any more */
 };
 
 /* What windows saw of a call: by number, those of the 32-bit kind behind the others. */
@@ -71,6 +72,7 @@ struct series {
 	__u64 errors;
 	__u64 bytes;
 	__u64 wall_ns;
+	__u64 waits; /* that have left their CPU */
 };
 #define SERIES	1024
 #define STRIPES 16 /* a power of two */

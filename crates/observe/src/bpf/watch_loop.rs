@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use iotomy_record::Exit;
+use iotomy_record::{Exit, Snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
@@ -13,6 +13,7 @@ use super::books::Books;
 use super::layout::Image;
 use super::object::{NEWCOMER, RowAction, Session};
 use super::snapshot::NameCache;
+use super::windows::{Estimates, Sampling};
 use super::{firing, kernel_now, nanos};
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
@@ -40,6 +41,8 @@ pub(super) struct WatchLoop<'a> {
     request: &'a Request,
     viewer: OptionalViewer<'a>,
     names: NameCache,
+    /// Of a watch that counts a part of the time.
+    estimates: Option<Estimates>,
     /// When a call may fulfil the condition again, after one that the viewer was told of.
     asks_again: Option<Instant>,
     /// When the watch began, on both clocks.
@@ -75,6 +78,7 @@ impl<'a> WatchLoop<'a> {
             request,
             viewer,
             names: NameCache::default(),
+            estimates: None,
             asks_again: None,
             began: (Instant::now(), kernel_now()),
         })
@@ -89,7 +93,12 @@ impl<'a> WatchLoop<'a> {
         &mut self,
         session: &Session,
         books: &mut Books,
+        sampling: Option<&Sampling>,
     ) -> Result<Option<Exit>, ObserveError> {
+        self.estimates = match (sampling, self.request.sample) {
+            (Some(sampling), Some(n)) => Some(sampling.estimates(session, n).map_err(unsampled)?),
+            _ => None,
+        };
         // A moment beyond the clock's end is never reached.
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
         let mut exit = None;
@@ -126,7 +135,7 @@ impl<'a> WatchLoop<'a> {
                     return Ok(exit);
                 }
             }
-            if self.attend(session, books) == ViewerRequest::End {
+            if self.attend(session, books, sampling) == ViewerRequest::End {
                 return Ok(exit);
             }
             if woken.late || (exit.is_some() && session.counters().live_threads == 0) {
@@ -220,12 +229,36 @@ impl<'a> WatchLoop<'a> {
         self.asks_again.is_some()
     }
 
-    fn attend(&mut self, session: &Session, books: &mut Books) -> ViewerRequest {
+    fn attend(
+        &mut self,
+        session: &Session,
+        books: &mut Books,
+        sampling: Option<&Sampling>,
+    ) -> ViewerRequest {
         let Some(viewer) = &mut self.viewer else { return ViewerRequest::GoOn };
         let (names, request, (began, began_ns)) = (&mut self.names, self.request, self.began);
-        viewer.update(Some(&mut || {
-            names.look((session, books), request, began_ns, || nanos(began.elapsed())).map(Some)
-        }))
+        let estimates = &mut self.estimates;
+        let before = estimates.as_ref().map(Estimates::n);
+        let mut look = || {
+            let sampled = estimates.as_mut().zip(sampling);
+            // First: a snapshot that is lost may be the last one of a process that has ended.
+            let sampled = sampled.map(|(one, sampling)| sampling.look(one)).transpose()?;
+            let now = names.look((session, books), request, began_ns, || nanos(began.elapsed()))?;
+            Ok(Some(Snapshot { sampled, ..now }))
+        };
+        let asked = viewer.update(Some(&mut look));
+        let wanted = viewer.sample().filter(|n| Some(*n) != before);
+        if let (Some(sampling), Some(n)) = (sampling, wanted)
+            && let Ok(paused) = sampling.pause()
+        {
+            // What is under way counts before the look.
+            session.await_programs();
+            if viewer.end_sample(&mut look) {
+                estimates.iter_mut().for_each(|one| one.turn(n));
+                paused.resume(n);
+            }
+        }
+        asked
     }
 
     /// Shows the viewer the counts for the last time, before they are settled.
@@ -237,8 +270,12 @@ impl<'a> WatchLoop<'a> {
             true => session.ended_ns().saturating_sub(began_ns),
             false => nanos(began.elapsed()),
         };
-        viewer
-            .end(&mut || names.look((session, books), request, began_ns, || elapsed_ns).map(Some));
+        let estimates = &mut self.estimates;
+        viewer.end(&mut || {
+            let sampled = estimates.as_mut().map(Estimates::look).transpose()?;
+            let now = names.look((session, books), request, began_ns, || elapsed_ns)?;
+            Ok(Some(Snapshot { sampled, ..now }))
+        });
     }
 
     fn sleep(
@@ -281,6 +318,10 @@ impl<'a> WatchLoop<'a> {
         }
         Ok(WakeReasons { ended, late: deadline.is_some_and(|at| Instant::now() >= at) })
     }
+}
+
+fn unsampled(reason: String) -> ObserveError {
+    ObserveError::system("look at the windows of a sampled watch")(std::io::Error::other(reason))
 }
 
 struct WakeReasons {

@@ -25,6 +25,8 @@ static __always_inline void count_in_series(struct thread *t, struct task_struct
 	s = &series[cpu & (STRIPES - 1)][number & (SERIES - 1)];
 	ADD(s->calls, 1);
 	ADD(s->wall_ns, now - t->last_ns);
+	if (t->left)
+		ADD(s->waits, 1);
 	if (is_error(ret))
 		ADD(s->errors, 1);
 	else if (bytes)

@@ -4,21 +4,28 @@
 //! What a window saw is read before the next one opens, so that calls that were entered in it and return soon after are
 //! in it. A window closes by the programs' own clock, at the time that was given when it was opened: it is as long as it
 //! was meant to be, also where this thread is late. It opens late where this thread is, and what counts is how long it
-//! was open then.
+//! was open then. Time that was missed is made up for by windows that follow at once, so that one part of N is counted.
+//!
+//! A viewer may have N change while the watch goes on ([`Sampling::pause`]); 1 is a window without end.
 //!
 //! The one tricky invariant: the thread opens nothing once it was asked to end, so that every window but the last lies
 //! within the watch. The end of the last one is cut off where the watch ends.
 
+mod estimates;
+
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use iotomy_record::{CallMargins, Margins, Sample};
+use iotomy_record::{CallMargins, Margins, Sample, SampledTime};
 use iotomy_stats::order::Random;
 use iotomy_stats::{Series, Windows};
 use iotomy_sys::syscalls;
 
+pub(super) use self::estimates::Estimates;
+use self::estimates::Variances;
 use super::kernel_now;
 use super::layout::CALL_I386;
 use super::names::name;
@@ -36,13 +43,45 @@ const LEAD_NS: u64 = 1_000_000;
 /// A window that cannot open as planned opens so much later, when the programs have been told.
 const TELL_NS: u64 = 50_000;
 
+/// Time that was missed is made up for, up to so many periods: one of a thread that was stopped for long is lost.
+const MOST_MISSED: u64 = 16;
+
+const FAILED: &str = "no windows are opened any more: the kernel refused it";
+
 /// The numbers of a call that have margins.
 const NUMBERS: usize = 4;
 
 /// The thread that opens windows.
 pub(super) struct Sampling {
-    end: Sender<()>,
+    ask: Sender<Pause>,
     thread: JoinHandle<Result<Log, String>>,
+    variances: Arc<Mutex<Variances>>,
+}
+
+/// No window is to be open, until it is said of how many one is from then on.
+struct Pause {
+    is_closed: SyncSender<()>,
+    n: Receiver<u32>,
+}
+
+/// No window is open. Dropped, windows open as before.
+pub(super) struct Paused(Sender<u32>);
+
+impl Paused {
+    /// One window of so many opens from now on.
+    pub(super) fn resume(self, n: u32) {
+        // A thread that has ended is told of by the next look.
+        let _ = self.0.send(n.max(1));
+    }
+}
+
+/// Why a thread waits no more.
+enum Woken {
+    /// It is time.
+    Due,
+    /// The watch ends.
+    Ended,
+    Asked(Pause),
 }
 
 /// What windows saw.
@@ -59,6 +98,7 @@ struct Log {
     seen: Vec<Seen>,
     /// The last one, which may go on: when it opened, and closes.
     last: Option<[u64; 2]>,
+    variances: Arc<Mutex<Variances>>,
 }
 
 impl Sampling {
@@ -69,13 +109,41 @@ impl Sampling {
     pub(super) fn begin(session: &Session, n: u32, request: &Request) -> Result<Self, String> {
         let shutter = session.shutter()?;
         let log = Log::new(n, request, shutter.seen()?);
-        let (end, ended) = channel();
+        let variances = log.variances.clone();
+        let (ask, asked) = channel();
         let seed = kernel_now() ^ u64::from(std::process::id()) << 32;
         let thread = std::thread::Builder::new()
             .name("sample".to_owned())
-            .spawn(move || log.keep(&shutter, Random::new(seed), &ended))
+            .spawn(move || log.keep(shutter, Random::new(seed), &asked))
             .map_err(|error| format!("cannot sample: no thread: {error}"))?;
-        Ok(Self { end, thread })
+        Ok(Self { ask, thread, variances })
+    }
+
+    /// For the looks of a watch that has begun with one window of so many.
+    ///
+    /// # Errors
+    /// The resource that did not suffice.
+    pub(super) fn estimates(&self, session: &Session, n: u32) -> Result<Estimates, String> {
+        Estimates::new(session.shutter()?, n, self.variances.clone())
+    }
+
+    /// The estimates with a look that is taken now.
+    ///
+    /// # Errors
+    /// The kernel's error, or no more windows are opened because of one.
+    pub(super) fn look(&self, estimates: &mut Estimates) -> Result<SampledTime, String> {
+        if self.thread.is_finished() { Err(FAILED.to_owned()) } else { estimates.look() }
+    }
+
+    /// Closes the window. Calls that were entered in it and have not returned will not count.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub(super) fn pause(&self) -> Result<Paused, String> {
+        let (is_closed, closed) = sync_channel(1);
+        let (resume, n) = channel();
+        let asked = self.ask.send(Pause { is_closed, n }).ok().and_then(|()| closed.recv().ok());
+        asked.map(|()| Paused(resume)).ok_or_else(|| FAILED.to_owned())
     }
 
     /// Opens no more windows, and closes one that is open.
@@ -83,7 +151,7 @@ impl Sampling {
     /// # Errors
     /// The kernel's error.
     pub(super) fn end(self) -> Result<Ended, ObserveError> {
-        drop(self.end);
+        drop(self.ask);
         let log = self.thread.join().unwrap_or_else(|_| Err("the thread ended".to_owned()));
         log.map(Ended).map_err(|reason| {
             ObserveError::system("open the windows of --sample")(std::io::Error::other(reason))
@@ -121,24 +189,56 @@ impl Log {
             all: Default::default(),
             seen,
             last: None,
+            variances: Arc::default(),
         }
     }
 
-    /// Opens a window in each period, until the other end of `ended` is gone.
+    /// Opens windows until the other end of `asked` is gone.
     fn keep(
         mut self,
-        shutter: &Shutter,
+        mut shutter: Shutter,
         mut random: Random,
-        ended: &Receiver<()>,
+        asked: &Receiver<Pause>,
     ) -> Result<Self, String> {
-        let period_ns = WINDOW_NS * u64::from(self.n);
-        let began = kernel_now();
-        let mut period = 0;
         loop {
+            let Some(Pause { is_closed, n }) = self.open(&shutter, &mut random, asked)? else {
+                return Ok(self);
+            };
+            shutter.let_go(kernel_now())?;
+            // Who asked may have gone.
+            let _ = is_closed.send(());
+            let n = n.recv().unwrap_or(self.n);
+            self.turn(n, shutter.seen()?);
+        }
+    }
+
+    /// Opens a window in each period, until the watch ends, or no window is to be open.
+    fn open(
+        &mut self,
+        shutter: &Shutter,
+        random: &mut Random,
+        asked: &Receiver<Pause>,
+    ) -> Result<Option<Pause>, String> {
+        if self.n == 1 {
+            shutter.open(0, u64::MAX)?;
+            let asked = asked.recv().ok();
+            shutter.close()?;
+            return Ok(asked);
+        }
+        let period_ns = WINDOW_NS * u64::from(self.n);
+        let mut began = kernel_now();
+        let mut open_ns = 0;
+        loop {
+            // As many as windows that were open in full.
+            let period = (open_ns + WINDOW_NS / 2) / WINDOW_NS;
+            let missed = ((kernel_now() - began) / period_ns).saturating_sub(period);
+            began += period_ns * missed.saturating_sub(MOST_MISSED);
             let slot = random.below(self.n as usize) as u64;
             let at = began + period * period_ns + slot * WINDOW_NS;
-            if has_ended(ended, at.saturating_sub(LEAD_NS)) {
-                return Ok(self);
+            match wait(asked, at.saturating_sub(LEAD_NS)) {
+                Woken::Due => {}
+                Woken::Ended => return Ok(None),
+                Woken::Asked(pause) => return Ok(Some(pause)),
             }
             self.take(shutter.seen()?);
             let opens = at.max(kernel_now() + TELL_NS);
@@ -147,15 +247,26 @@ impl Log {
             // Where they were told too late, it has opened since: in the middle of that time, as far as is known.
             let late = kernel_now().clamp(opens, closes) - opens;
             let opens = opens + late / 2;
-            let is_over = has_ended(ended, closes);
+            let woken = wait(asked, closes);
             shutter.close()?;
-            self.last = Some([opens, closes.min(kernel_now())]);
-            if is_over {
-                return Ok(self);
+            let closed = closes.min(kernel_now());
+            self.last = Some([opens, closed]);
+            open_ns += closed.saturating_sub(opens);
+            match woken {
+                Woken::Due => {}
+                Woken::Ended => return Ok(None),
+                Woken::Asked(pause) => return Ok(Some(pause)),
             }
-            // Periods that have passed meanwhile have no window.
-            period = (period + 1).max((kernel_now() - began) / period_ns);
         }
+    }
+
+    /// From here on one window of so many is open.
+    fn turn(&mut self, n: u32, seen: Vec<Seen>) {
+        self.take(seen.clone());
+        // Of a window without end, what it saw is in no window's difference.
+        self.seen = seen;
+        self.n = n;
+        estimates::locked(&self.variances).turn();
     }
 
     /// Takes what was seen since the last window but one: the last one's.
@@ -165,6 +276,7 @@ impl Log {
             return; // the watch was over
         }
         self.windows.add((closes - opens) as f64);
+        let mut variances = estimates::locked(&self.variances);
         let mut all = [0; NUMBERS];
         for (at, (now, before)) in seen.iter().zip(&self.seen).enumerate() {
             let more = now.since(*before);
@@ -178,7 +290,10 @@ impl Log {
             }
             let of_call = self.calls.entry(at).or_default();
             add(of_call, &self.windows, numbers);
+            variances.add(at, self.n, more.calls);
         }
+        variances.end_window();
+        drop(variances);
         add(&mut self.all, &self.windows, all);
         self.seen = seen;
     }
@@ -226,10 +341,14 @@ fn name_at(at: usize) -> Option<String> {
     (number < HALF - 1).then(|| name(number as u16 | abi))
 }
 
-/// Waits until a time on the kernel's clock, or until the watch ends.
-fn has_ended(ended: &Receiver<()>, until_ns: u64) -> bool {
+/// Waits until a time on the kernel's clock.
+fn wait(asked: &Receiver<Pause>, until_ns: u64) -> Woken {
     let left = Duration::from_nanos(until_ns.saturating_sub(kernel_now()));
-    !matches!(ended.recv_timeout(left), Err(RecvTimeoutError::Timeout))
+    match asked.recv_timeout(left) {
+        Ok(pause) => Woken::Asked(pause),
+        Err(RecvTimeoutError::Timeout) => Woken::Due,
+        Err(RecvTimeoutError::Disconnected) => Woken::Ended,
+    }
 }
 
 #[cfg(test)]
@@ -243,8 +362,8 @@ mod tests {
         const GETPPID: usize = 110;
         let [calls, errors, bytes, wall_ns] = read;
         let mut seen = vec![Seen::default(); SERIES];
-        seen[READ] = Seen { calls, errors, bytes, wall_ns };
-        seen[GETPPID] = Seen { calls: getppid, errors: 0, bytes: 9 * getppid, wall_ns: 0 };
+        seen[READ] = Seen { calls, errors, bytes, wall_ns, waits: 0 };
+        seen[GETPPID] = Seen { calls: getppid, bytes: 9 * getppid, ..Seen::default() };
         // Calls that share a place have no margin of their own.
         seen[SERIES / 2 - 1].calls = getppid;
         seen

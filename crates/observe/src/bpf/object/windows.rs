@@ -13,24 +13,33 @@ pub(in crate::bpf) struct Seen {
     pub(in crate::bpf) errors: u64,
     pub(in crate::bpf) bytes: u64,
     pub(in crate::bpf) wall_ns: u64,
+    /// Calls that have left their CPU.
+    pub(in crate::bpf) waits: u64,
 }
 
 impl Wire for Seen {
-    const SIZE: usize = 4 * 8;
+    const SIZE: usize = 5 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
-        Self { calls: from.u64(), errors: from.u64(), bytes: from.u64(), wall_ns: from.u64() }
+        Self {
+            calls: from.u64(),
+            errors: from.u64(),
+            bytes: from.u64(),
+            wall_ns: from.u64(),
+            waits: from.u64(),
+        }
     }
 }
 
 impl Seen {
     pub(in crate::bpf) fn add(&mut self, more: Self) {
-        let Self { calls, errors, bytes, wall_ns } = self;
+        let Self { calls, errors, bytes, wall_ns, waits } = self;
         for (sum, more) in [
             (calls, more.calls),
             (errors, more.errors),
             (bytes, more.bytes),
             (wall_ns, more.wall_ns),
+            (waits, more.waits),
         ] {
             *sum = sum.wrapping_add(more);
         }
@@ -42,6 +51,7 @@ impl Seen {
             errors: self.errors.wrapping_sub(earlier.errors),
             bytes: self.bytes.wrapping_sub(earlier.bytes),
             wall_ns: self.wall_ns.wrapping_sub(earlier.wall_ns),
+            waits: self.waits.wrapping_sub(earlier.waits),
         }
     }
 }
@@ -56,6 +66,8 @@ pub(super) const STRIPES: usize = 16;
 pub(in crate::bpf) struct Shutter {
     window: MapHandle,
     series: MapHandle,
+    /// Calls that were entered before do not count.
+    since_ns: u64,
 }
 
 impl Shutter {
@@ -65,7 +77,7 @@ impl Shutter {
     /// The kernel's error.
     pub(in crate::bpf) fn open(&self, opens_ns: u64, closes_ns: u64) -> Result<(), String> {
         self.window
-            .update(&0u32.to_ne_bytes(), &wire(opens_ns, closes_ns), MapFlags::ANY)
+            .update(&0u32.to_ne_bytes(), &self.wire(opens_ns, closes_ns), MapFlags::ANY)
             .map_err(|error| refusal("open a window of --sample", &error))
     }
 
@@ -75,6 +87,15 @@ impl Shutter {
     /// The kernel's error.
     pub(in crate::bpf) fn close(&self) -> Result<(), String> {
         self.open(0, 0)
+    }
+
+    /// The same, and of those that were entered before now, none counts that returns from now on.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(in crate::bpf) fn let_go(&mut self, now_ns: u64) -> Result<(), String> {
+        self.since_ns = now_ns;
+        self.close()
     }
 
     /// What all windows saw, by call.
@@ -93,10 +114,10 @@ impl Shutter {
         }
         Ok(sums)
     }
-}
 
-fn wire(opens_ns: u64, closes_ns: u64) -> Vec<u8> {
-    [opens_ns, closes_ns].map(u64::to_ne_bytes).concat()
+    fn wire(&self, opens_ns: u64, closes_ns: u64) -> Vec<u8> {
+        [opens_ns, closes_ns, self.since_ns].map(u64::to_ne_bytes).concat()
+    }
 }
 
 impl Session {
@@ -109,6 +130,7 @@ impl Session {
             MapHandle::try_from(&map(&self.object, name))
                 .map_err(|error| refusal(&format!("share the BPF map {name}"), &error))
         };
-        Ok(Shutter { window: handle(".data.window")?, series: handle(".bss.series")? })
+        let (window, series) = (handle(".data.window")?, handle(".bss.series")?);
+        Ok(Shutter { window, series, since_ns: 0 })
     }
 }
