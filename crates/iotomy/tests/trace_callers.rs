@@ -321,7 +321,8 @@ int main(int arguments, char **words)
     }
 
     let ring = ["--ring", "60", "--slowest", "100", "--call", "clock_nanosleep"];
-    let record = traced("bpf", &ring, &[subject.path()]).record();
+    let stretch = traced("bpf", &ring, &[subject.path()]);
+    let record = iotomy_record::store::load_trace(stretch.json()).unwrap();
     assert_eq!(record.slowest.len(), 40);
     for call in &record.slowest {
         assert_ends_with(&names(call), &OWN);

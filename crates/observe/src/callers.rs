@@ -151,6 +151,10 @@ fn end_at_main(callers: &mut Vec<Caller>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use iotomy_record::MappedCode;
+
     use super::*;
 
     #[test]
@@ -172,5 +176,66 @@ mod tests {
         // Of functions that cannot be looked into, it is not known that they keep no frame.
         assert_eq!(call.callers, walked[..2]);
         assert_eq!(call.on_top, None);
+    }
+
+    /// A call at 0x1010, in code of a file that is not there, of whose stack nothing was copied.
+    fn copied(linked: &[Caller]) -> WholeCall {
+        let code = MappedCode {
+            start: 0x1000,
+            end: 0x2000,
+            to_file: 0u64.wrapping_sub(0x800),
+            file: Some("/nope/a".to_owned()),
+            ..MappedCode::default()
+        };
+        let mut registers = [0; CopiedStack::REGISTERS];
+        registers[CopiedStack::REGISTERS - 1] = 0x1010;
+        let stack = CopiedStack { registers, code: vec![code], ..CopiedStack::default() };
+        let stack = Some(Arc::new(stack));
+        WholeCall { pid: u32::MAX, callers: linked.to_vec(), stack, ..WholeCall::default() }
+    }
+
+    #[test]
+    fn beyond_what_was_copied_frame_pointers_lead_on() {
+        let at = |file: &str, offset| Caller {
+            file: Some(file.to_owned()),
+            offset,
+            ..Caller::default()
+        };
+        let named = |linked: &[Caller]| {
+            let mut call = copied(linked);
+            CallerNames::default().name(&mut call);
+            assert_eq!(call.stack, None);
+            call.callers
+        };
+        let first = at("/nope/a", 0x810);
+        assert_eq!(named(&[]), [first.clone(), Caller::default()]);
+        let linked = [first.clone(), at("/nope/b", 9)];
+        assert_eq!(named(&linked), linked);
+        // Those of another place are none of this stack.
+        assert_eq!(named(&[at("/nope/a", 0x811), at("/nope/b", 9)]), [first, Caller::default()]);
+    }
+
+    #[test]
+    fn what_has_called_main_is_left_out() {
+        let of = |names: &str| -> Vec<Caller> {
+            let caller = |name: &str| Caller {
+                function: Some(name.to_owned()).filter(|name| name != "-"),
+                file: Some("/bin/a".to_owned()),
+                ..Caller::default()
+            };
+            names.split(' ').map(caller).collect()
+        };
+        for (names, rest) in [
+            ("read f main - __libc_start_main _start", "read f main"),
+            ("read f main", "read f main"),
+            ("read - - __libc_start_main _start", "read - - __libc_start_main _start"),
+            // That is another function of this name.
+            ("read main a b c main - -", "read main a b c main"),
+            ("read main a b c d", "read main a b c d"),
+        ] {
+            let mut callers = of(names);
+            end_at_main(&mut callers);
+            assert_eq!(callers, of(rest), "{names}");
+        }
     }
 }

@@ -113,13 +113,16 @@ static __always_inline void note_address(struct user_stack *to, u32 at, u64 addr
 	note_mapping(at, address);
 }
 
-/* Not under the loop over words: all stacks together have 512 bytes. */
-static __always_inline void note_code_file(struct file_key *to)
+/* Not under the loop over words: all stacks together have 512 bytes. Not static, either. */
+__noinline int note_code_file(struct file_key *to)
 {
-	struct file *file = (void *)to->dentry;
+	struct file *file;
 
-	if (file)
-		note_place(to, BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt));
+	if (!to || !to->dentry)
+		return 0;
+	file = (void *)to->dentry;
+	note_place(to, BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt));
+	return 0;
 }
 
 struct scan {
@@ -128,18 +131,26 @@ struct scan {
 	u32 at;
 };
 
+/* The first is where the call goes on. */
 static long note_word(u32 turn, void *with)
 {
 	struct scan *scan = with;
 	struct user_stack *to = scan->to;
 
-	if (turn >= STACK_BYTES / 8 || turn >= to->words)
-		return 1;
-	/* As above. */
-	barrier_var(turn);
-	turn &= STACK_BYTES / 8 - 1;
-	if (to->from + turn * 8 >= scan->sp)
-		note_address(to, scan->at, to->word[turn]);
+	u64 address = to->registers[USER_IP];
+
+	if (turn) {
+		turn--;
+		if (turn >= STACK_BYTES / 8 || turn >= to->words)
+			return 1;
+		/* As above. */
+		barrier_var(turn);
+		turn &= STACK_BYTES / 8 - 1;
+		if (to->from + turn * 8 < scan->sp)
+			return 0;
+		address = to->word[turn];
+	}
+	note_address(to, scan->at, address);
 	return 0;
 }
 
@@ -175,9 +186,8 @@ __noinline int copy_stack(u32 number)
 			break;
 		to->words = (i + 1) * (STACK_PART / 8);
 	}
-	note_address(to, scan.at, to->registers[USER_IP]);
 	scan.to = to;
-	bpf_loop(STACK_BYTES / 8, note_word, &scan, 0);
+	bpf_loop(STACK_BYTES / 8 + 1, note_word, &scan, 0);
 	for (u32 i = 0; i < CODES; i++) {
 		if (i >= to->codes)
 			break;

@@ -11,12 +11,17 @@ use crate::anatomy::user::{FrameKept, UserSymbols};
 use crate::mapped_file::{self, VDSO};
 use crate::unwind::{Files, Tables};
 
+/// Bytes of tables: those that were read before are read again where more would be held.
+const MOST_HELD: usize = 256 << 20;
+
 /// As far as they were read.
 #[derive(Default)]
 pub(super) struct MappedFiles {
     symbols: UserSymbols,
     /// By path and inode.
     tables: HashMap<(String, u64), Option<Tables>>,
+    /// The size of the tables.
+    held: usize,
     /// Where a file of a process is to be had, by its path there and its inode.
     places: HashMap<(String, u64), String>,
 }
@@ -91,9 +96,19 @@ impl MappedFiles {
 impl Files for FilesOf<'_> {
     fn tables(&mut self, code: &MappedCode) -> Option<&mut Tables> {
         let path = self.files.place_of(self.pid, code)?;
-        let read = || Tables::read(mapped_file::open(&path, code.inode)?);
         let key = (path.clone(), code.inode);
-        self.files.tables.entry(key).or_insert_with(read).as_mut()
+        let files = &mut *self.files;
+        if !files.tables.contains_key(&key) {
+            let tables = mapped_file::open(&path, code.inode).and_then(Tables::read);
+            let bytes = tables.as_ref().map_or(0, Tables::bytes);
+            if files.held + bytes > MOST_HELD {
+                files.tables.clear();
+                files.held = 0;
+            }
+            files.held += bytes;
+            files.tables.insert(key.clone(), tables);
+        }
+        files.tables.get_mut(&key)?.as_mut()
     }
 
     fn frame_kept(&mut self, code: &MappedCode, offset: u64) -> Option<FrameKept> {

@@ -1,11 +1,12 @@
 //! The table of frames of a file (`.eh_frame`): for each place in its code, where the function's caller has what.
+//!
+//! A file may hold anything: what it takes to look an address up is bounded.
 
-use std::collections::HashMap;
 use std::fs::File;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian,
-    Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
+    LittleEndian, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
 };
 use iotomy_record::CopiedStack;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ReadCache};
@@ -15,6 +16,12 @@ use super::{Caller, expression};
 
 /// A larger table is not read: a file may say anything of its size.
 const LARGEST: u64 = 64 << 20;
+
+/// Nor is an index made of one that has none and is larger than this.
+const LARGEST_WITHOUT_INDEX: usize = 8 << 20;
+
+/// A longer entry is not followed: those of the longest functions have some thousand bytes.
+const LONGEST_ENTRY: usize = 64 << 10;
 
 /// Bytes of an address.
 const ADDRESS: u8 = 8;
@@ -26,12 +33,17 @@ pub(crate) struct Tables {
     /// (offset in the file, bytes, address).
     segments: Vec<(u64, u64, u64)>,
     frames: Vec<u8>,
-    /// Finds entries by address; empty: there is none.
-    index: Vec<u8>,
+    index: Index,
     bases: BaseAddresses,
     context: UnwindContext<usize>,
-    /// Where the entry of an address is that was looked up, if it has one.
-    entries: HashMap<u64, Option<usize>>,
+}
+
+/// Finds the entry of an address.
+enum Index {
+    /// The file's own, which is sorted.
+    Section(Vec<u8>),
+    /// (first address, place of the entry), by address.
+    Made(Vec<(u64, usize)>),
 }
 
 impl Tables {
@@ -55,14 +67,23 @@ impl Tables {
             let (start, bytes) = segment.file_range();
             (start, bytes, segment.address())
         });
-        Some(Self {
-            segments: segments.collect(),
-            frames: bytes(".eh_frame").filter(|frames| !frames.is_empty())?,
-            index: bytes(".eh_frame_hdr").unwrap_or_default(),
-            bases,
-            context: UnwindContext::new(),
-            entries: HashMap::new(),
-        })
+        let frames = bytes(".eh_frame").filter(|frames| !frames.is_empty())?;
+        let index = bytes(".eh_frame_hdr").filter(|index| has_table(index, &bases));
+        let index = match index {
+            Some(index) => Index::Section(index),
+            None => Index::made(&frames, &bases)?,
+        };
+        let context = UnwindContext::new();
+        Some(Self { segments: segments.collect(), frames, index, bases, context })
+    }
+
+    /// That are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_index = match &self.index {
+            Index::Section(bytes) => bytes.len(),
+            Index::Made(entries) => size_of_val(entries.as_slice()),
+        };
+        self.frames.len() + of_index
     }
 
     /// Changes bytes, and perhaps leaves the index out.
@@ -71,10 +92,11 @@ impl Tables {
         for (at, byte) in bytes {
             *at.get_mut(&mut self.frames) = *byte;
         }
-        if keeps_index && !self.index.is_empty() {
-            bytes.iter().take(8).for_each(|(at, byte)| *at.get_mut(&mut self.index) = *byte);
-        } else {
-            self.index.clear();
+        match &mut self.index {
+            Index::Section(index) if keeps_index => {
+                bytes.iter().take(8).for_each(|(at, byte)| *at.get_mut(index) = *byte);
+            }
+            index => *index = Index::made(&self.frames, &self.bases).expect("it is no large one"),
         }
     }
 
@@ -90,17 +112,12 @@ impl Tables {
         };
         let (start, _, address) = self.segments.iter().find(inside)?;
         let address = address.wrapping_add(offset - start);
-        let at = self.entry(address)?;
         let section = section(&self.frames);
-        let entry = section.fde_from_offset(&self.bases, at.into(), EhFrame::cie_from_offset);
-        let step = Step { section, entry: entry.ok()?, registers, stack };
-        Some(step.caller(&self.bases, &mut self.context, address).unwrap_or(Caller::Unknown))
-    }
-
-    /// Where the entry of an address is.
-    fn entry(&mut self, address: u64) -> Option<usize> {
-        let (frames, index, bases) = (&self.frames, &self.index, &self.bases);
-        *self.entries.entry(address).or_insert_with(|| find(frames, index, bases, address))
+        let entry = self.index.entry(&section, &self.bases, address)?;
+        let is_long = entry.entry_len().max(entry.cie().entry_len()) > LONGEST_ENTRY;
+        let step = Step { section, entry, registers, stack };
+        let caller = (!is_long).then(|| step.caller(&self.bases, &mut self.context, address));
+        Some(caller.flatten().unwrap_or(Caller::Unknown))
     }
 }
 
@@ -110,15 +127,50 @@ fn section(frames: &[u8]) -> EhFrame<Slice<'_>> {
     section
 }
 
-/// By the index, or one entry after another where there is none.
-fn find(frames: &[u8], index: &[u8], bases: &BaseAddresses, address: u64) -> Option<usize> {
-    let section = section(frames);
+fn has_table(index: &[u8], bases: &BaseAddresses) -> bool {
     let index = EhFrameHdr::new(index, LittleEndian).parse(bases, ADDRESS);
-    let entry = match index.as_ref().ok().and_then(|index| index.table()) {
-        Some(table) => table.fde_for_address(&section, bases, address, EhFrame::cie_from_offset),
-        None => section.fde_for_address(bases, address, EhFrame::cie_from_offset),
-    };
-    entry.ok().map(|entry| entry.offset())
+    index.is_ok_and(|index| index.table().is_some())
+}
+
+impl Index {
+    /// As the linker leaves it out of programs that are linked statically.
+    fn made(frames: &[u8], bases: &BaseAddresses) -> Option<Self> {
+        if frames.len() > LARGEST_WITHOUT_INDEX {
+            return None;
+        }
+        let mut found = Vec::new();
+        let section = section(frames);
+        let mut entries = section.entries(bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(entry) = entry else { continue };
+            if let Ok(entry) = entry.parse(EhFrame::cie_from_offset) {
+                found.push((entry.initial_address(), entry.offset()));
+            }
+        }
+        found.sort_unstable();
+        Some(Self::Made(found))
+    }
+
+    fn entry<'a>(
+        &self,
+        section: &EhFrame<Slice<'a>>,
+        bases: &BaseAddresses,
+        address: u64,
+    ) -> Option<FrameDescriptionEntry<Slice<'a>>> {
+        let entry = match self {
+            Self::Section(index) => {
+                let index = EhFrameHdr::new(index, LittleEndian).parse(bases, ADDRESS).ok()?;
+                let found = index.table()?.lookup(address, bases).ok()?;
+                index.table()?.pointer_to_offset(found).ok()?.0
+            }
+            Self::Made(entries) => {
+                let behind = entries.partition_point(|(start, ..)| *start <= address);
+                entries.get(behind.checked_sub(1)?)?.1
+            }
+        };
+        let entry = section.fde_from_offset(bases, entry.into(), EhFrame::cie_from_offset).ok()?;
+        entry.contains(address).then_some(entry)
+    }
 }
 
 /// From a frame to its caller.
