@@ -136,7 +136,6 @@ static long note_word(u32 turn, void *with)
 {
 	struct scan *scan = with;
 	struct user_stack *to = scan->to;
-
 	u64 address = to->registers[USER_IP];
 
 	if (turn) {
