@@ -160,8 +160,8 @@ impl Index {
         let entry = match self {
             Self::Section(index) => {
                 let index = EhFrameHdr::new(index, LittleEndian).parse(bases, ADDRESS).ok()?;
-                let found = index.table()?.lookup(address, bases).ok()?;
-                index.table()?.pointer_to_offset(found).ok()?.0
+                let found = index.table()?.lookup(address, bases).ok()?.direct().ok()?;
+                usize::try_from(found.checked_sub(bases.eh_frame.section?)?).ok()?
             }
             Self::Made(entries) => {
                 let behind = entries.partition_point(|(start, ..)| *start <= address);
