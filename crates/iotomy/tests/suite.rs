@@ -84,6 +84,7 @@ mod signals_ignored;
 mod startup;
 mod support;
 mod trace_attach;
+mod trace_callers;
 mod trace_choose_rings;
 mod trace_command;
 mod trace_connection_descriptors;

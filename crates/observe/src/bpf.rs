@@ -87,6 +87,7 @@ mod settings;
 mod slowest;
 mod snapshot;
 mod sockets;
+mod user_stack;
 pub(crate) mod uses;
 #[cfg(test)]
 mod usual_lines;

@@ -1,20 +1,27 @@
 //! Names of the functions of user space that single calls were made in.
 //!
-//! The kernel's side has noted the files that were mapped there, and user space reads their symbols: after the watch, or
-//! before a record is written. Where the frame pointers led to is known to be wrong where nothing is mapped, and the rest
-//! is dropped there; where the innermost function keeps no frame, its caller is on top of the stack if the function has
-//! not moved that, and else it is not known.
+//! The kernel's side has noted the files that were mapped there, and user space reads their tables and symbols: after the
+//! watch, or before a record is written. Where it has copied the stack, the functions are found by the tables of frames
+//! (`unwind`). Where it has not, or the stack goes on beyond what was copied, by the frame pointers that the kernel has followed: where these
+//! led to is known to be wrong where nothing is mapped, and the rest is dropped there; where the innermost function
+//! keeps no frame, its caller is on top of the stack if the function has not moved that, and else it is not known.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+mod files;
+mod jit;
 
-use iotomy_record::{Caller, Trace, WholeCall, bytes_of, lossless};
+use iotomy_record::{Caller, CopiedStack, Trace, WholeCall};
 
-use crate::anatomy::user::{FrameKept, UserSymbols};
+use self::files::MappedFiles;
+use self::jit::JitMap;
+use crate::anatomy::user::FrameKept;
+use crate::unwind::{self, Frame, Walk};
+
+/// In place of the name of the kernel's frame under a handler of a signal.
+const SIGNAL: &str = "[signal]";
+
+/// The function that programs begin with, as they see it, and the most that has called it.
+const MAIN: &str = "main";
+const ABOVE_MAIN: usize = 3;
 
 /// Names the callers of the calls that a record has whole.
 pub fn name_callers(record: &mut Trace) {
@@ -24,9 +31,7 @@ pub fn name_callers(record: &mut Trace) {
 /// Names of functions, as far as files were read for them: several records may need the same.
 #[derive(Default)]
 pub struct CallerNames {
-    symbols: UserSymbols,
-    /// Where a file of a process is to be had, by its path there and its inode.
-    places: HashMap<(String, u64), String>,
+    files: MappedFiles,
     /// What a JIT compiler has told of, of the process that was asked for last.
     jit: Option<(u32, JitMap)>,
 }
@@ -42,55 +47,77 @@ impl CallerNames {
 
     fn name(&mut self, call: &mut WholeCall) {
         let (pid, on_top) = (call.pid, call.on_top.take());
-        let walked = std::mem::take(&mut call.callers).into_iter();
-        let mut found: Vec<Caller> = walked.map_while(|one| self.named(pid, one)).collect();
+        let linked = std::mem::take(&mut call.callers);
+        let stack = call.stack.take().filter(|stack| !stack.code.is_empty());
+        call.callers = match stack {
+            Some(stack) => self.by_tables(pid, &stack, linked),
+            None => self.by_pointers(pid, on_top, linked),
+        };
+        end_at_main(&mut call.callers);
+    }
+
+    /// By the copied stack; the frame pointers may lead on where that ends.
+    fn by_tables(&mut self, pid: u32, stack: &CopiedStack, linked: Vec<Caller>) -> Vec<Caller> {
+        let Walk { frames, is_whole } = unwind::walk(stack, &mut self.files.of(pid));
+        let mut callers: Vec<Caller> =
+            frames.iter().map(|frame| self.of_frame(pid, stack, *frame)).collect();
+        if !is_whole {
+            let last = frames.last().copied().and_then(|frame| place(stack, frame));
+            let at = last.and_then(|last| linked.iter().position(|one| *one == last));
+            let mut rest = at.map_or(Vec::new(), |at| linked[at + 1..].to_vec());
+            rest = rest.into_iter().map_while(|one| self.named(pid, one)).collect();
+            let kept = callers.last().and_then(|last| self.files.frame(pid, last));
+            if rest.is_empty() || kept.is_some_and(|kept| kept != FrameKept::Linked) {
+                callers.push(Caller::default());
+            }
+            callers.extend(rest);
+        }
+        let is_unknown = |caller: &Caller| caller.function.is_none() && caller.file.is_none();
+        callers.dedup_by(|next, before| is_unknown(next) && is_unknown(before));
+        callers
+    }
+
+    fn of_frame(&mut self, pid: u32, stack: &CopiedStack, frame: Frame) -> Caller {
+        let Some(caller) = place(stack, frame) else { return Caller::default() };
+        match frame {
+            Frame::Signal(_) => Caller { function: Some(SIGNAL.to_owned()), ..caller },
+            _ => self.named(pid, caller).unwrap_or_default(),
+        }
+    }
+
+    /// By the frame pointers that the kernel has followed.
+    fn by_pointers(
+        &mut self,
+        pid: u32,
+        on_top: Option<Caller>,
+        linked: Vec<Caller>,
+    ) -> Vec<Caller> {
+        let mut found: Vec<Caller> =
+            linked.into_iter().map_while(|one| self.named(pid, one)).collect();
         if let Some(first) = found.first() {
-            let mut frame = self.frame(pid, first);
+            let mut frame = self.files.frame(pid, first);
             let caller = match frame {
                 Some(FrameKept::Bare) => on_top.and_then(|one| self.named(pid, one)),
                 _ => None,
             };
             if let Some(caller) = &caller {
-                frame = self.frame(pid, caller);
+                frame = self.files.frame(pid, caller);
             }
             let is_unknown = frame.is_some_and(|frame| frame != FrameKept::Linked);
             let gap = is_unknown.then(Caller::default);
             found.splice(1..1, caller.into_iter().chain(gap));
         }
-        call.callers = found;
+        found
     }
 
     /// `None` where there is no code.
     fn named(&mut self, pid: u32, caller: Caller) -> Option<Caller> {
-        // Behind the instruction that calls.
-        let at = caller.offset.checked_sub(1)?;
         let function = match &caller.file {
-            Some(file) => {
-                let path = self.place(pid, file, caller.inode);
-                self.symbols.name(&path, caller.inode, at)
-            }
-            None => Some(self.of_jit(pid, at)?),
+            Some(_) => self.files.function(pid, &caller)?,
+            // Behind the instruction that calls.
+            None => Some(self.of_jit(pid, caller.offset.checked_sub(1)?)?),
         };
         Some(Caller { function, ..caller })
-    }
-
-    fn frame(&mut self, pid: u32, of: &Caller) -> Option<FrameKept> {
-        let (file, at) = (of.file.as_ref()?, of.offset.checked_sub(1)?);
-        let path = self.place(pid, file, of.inode);
-        self.symbols.frame(&path, of.inode, at)
-    }
-
-    /// A file by its path here, or, where that is another one, by its path in the container of the process.
-    fn place(&mut self, pid: u32, path: &str, inode: u64) -> String {
-        let found = || {
-            let is_it = |path: &String| {
-                std::fs::metadata(OsStr::from_bytes(&bytes_of(path)))
-                    .is_ok_and(|file| file.ino() == inode)
-            };
-            let inside = format!("/proc/{pid}/root{path}");
-            [path.to_owned(), inside].into_iter().find(is_it).unwrap_or_else(|| path.to_owned())
-        };
-        self.places.entry((path.to_owned(), inode)).or_insert_with(found).clone()
     }
 
     fn of_jit(&mut self, pid: u32, address: u64) -> Option<String> {
@@ -102,75 +129,33 @@ impl CallerNames {
     }
 }
 
-/// The functions that a JIT compiler has told of: `perf-PID.map`, in lines of address, bytes and name.
-#[derive(Debug, Default)]
-struct JitMap(Vec<u8>);
-
-/// A longer one names nothing.
-const LONGEST_MAP: u64 = 32 << 20;
-
-impl JitMap {
-    fn of(pid: u32) -> Self {
-        // By its number in its own namespace, where it has one.
-        let status = iotomy_host::kernel_text(format!("/proc/{pid}/status")).unwrap_or_default();
-        let field = |name| status.lines().find_map(|line: &str| line.strip_prefix(name));
-        let own = field("NSpid:").and_then(|ids| ids.split_whitespace().last()?.parse().ok());
-        let owner = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
-        let inside = format!("/proc/{pid}/root/tmp/perf-{}.map", own.unwrap_or(pid));
-        let text = text(&inside, owner).or_else(|| text(&format!("/tmp/perf-{pid}.map"), owner));
-        Self(text.unwrap_or_default())
-    }
-
-    /// Where memory was used again, the later ones hold.
-    fn function(&self, address: u64) -> Option<String> {
-        let hexadecimal = |word: &[u8]| {
-            let word = std::str::from_utf8(word).ok()?;
-            u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
-        };
-        let around = |line: &[u8]| {
-            let mut words = line.splitn(3, |byte| *byte == b' ');
-            let (start, bytes) = (hexadecimal(words.next()?)?, hexadecimal(words.next()?)?);
-            let name = words.next()?;
-            (address.checked_sub(start)? < bytes).then(|| lossless(name))
-        };
-        self.0.rsplit(|byte| *byte == b'\n').find_map(around)
-    }
+/// Where a frame is, without its name; `None` where that is not known.
+fn place(stack: &CopiedStack, frame: Frame) -> Option<Caller> {
+    let (Frame::Function(address) | Frame::Signal(address)) = frame else { return None };
+    let code = stack.code_at(address.checked_sub(1)?)?;
+    let file = files::file_of(code);
+    let offset = file.as_ref().map_or(address, |_| address.wrapping_add(code.to_file));
+    Some(Caller { function: None, file, offset, inode: code.inode })
 }
 
-/// Of a file that the process has written, or root: nothing else that lies there is read.
-fn text(path: &str, owner: Option<u32>) -> Option<Vec<u8>> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-    let of_file = std::fs::symlink_metadata(path).ok()?;
-    let is_trusted = of_file.uid() == 0 || owner.is_none_or(|owner| of_file.uid() == owner);
-    (of_file.is_file() && is_trusted && of_file.len() <= LONGEST_MAP).then_some(())?;
-    let mut file = File::options();
-    file.read(true).custom_flags(flags.bits().cast_signed());
-    let file = file.open(path).ok()?;
-    // It may have become another one.
-    file.metadata().is_ok_and(|opened| opened.ino() == of_file.ino()).then_some(())?;
-    let mut text = Vec::new();
-    file.take(LONGEST_MAP).read_to_end(&mut text).ok()?;
-    Some(text)
+/// What has called `main` is the same in all programs.
+fn end_at_main(callers: &mut Vec<Caller>) {
+    let is_main =
+        |caller: &Caller| caller.function.as_deref() == Some(MAIN) && caller.file.is_some();
+    if let Some(at) = callers.iter().rposition(is_main)
+        && callers.len() - at - 1 <= ABOVE_MAIN
+    {
+        callers.truncate(at + 1);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    #[test]
-    fn a_function_of_a_jit_is_the_last_one_that_was_put_there() {
-        let map = JitMap(
-            b"1000 20 first\nnonsense\n0x2000 10 a b\xff\n1000 20 second\n1020 8 third\n".to_vec(),
-        );
-        let found = |address| map.function(address);
-        let names: Vec<_> = (0..0x3000).map(found).collect();
-        let name = |address: usize| names[address].as_deref();
-        assert_eq!(name(0x1000), Some("second"));
-        assert_eq!(name(0x101f), Some("second"));
-        assert_eq!(name(0x1020), Some("third"));
-        assert_eq!(name(0x200f), Some(r"a b\xff"));
-        assert_eq!([name(0xfff), name(0x1028), name(0x2010)], [None; 3]);
-    }
+    use iotomy_record::MappedCode;
+
+    use super::*;
 
     #[test]
     fn a_chain_ends_where_no_code_is_known() {
@@ -191,5 +176,66 @@ mod tests {
         // Of functions that cannot be looked into, it is not known that they keep no frame.
         assert_eq!(call.callers, walked[..2]);
         assert_eq!(call.on_top, None);
+    }
+
+    /// A call at 0x1010, in code of a file that is not there, of whose stack nothing was copied.
+    fn copied(linked: &[Caller]) -> WholeCall {
+        let code = MappedCode {
+            start: 0x1000,
+            end: 0x2000,
+            to_file: 0u64.wrapping_sub(0x800),
+            file: Some("/nope/a".to_owned()),
+            ..MappedCode::default()
+        };
+        let mut registers = [0; CopiedStack::REGISTERS];
+        registers[CopiedStack::REGISTERS - 1] = 0x1010;
+        let stack = CopiedStack { registers, code: vec![code], ..CopiedStack::default() };
+        let stack = Some(Arc::new(stack));
+        WholeCall { pid: u32::MAX, callers: linked.to_vec(), stack, ..WholeCall::default() }
+    }
+
+    #[test]
+    fn beyond_what_was_copied_frame_pointers_lead_on() {
+        let at = |file: &str, offset| Caller {
+            file: Some(file.to_owned()),
+            offset,
+            ..Caller::default()
+        };
+        let named = |linked: &[Caller]| {
+            let mut call = copied(linked);
+            CallerNames::default().name(&mut call);
+            assert_eq!(call.stack, None);
+            call.callers
+        };
+        let first = at("/nope/a", 0x810);
+        assert_eq!(named(&[]), [first.clone(), Caller::default()]);
+        let linked = [first.clone(), at("/nope/b", 9)];
+        assert_eq!(named(&linked), linked);
+        // Those of another place are none of this stack.
+        assert_eq!(named(&[at("/nope/a", 0x811), at("/nope/b", 9)]), [first, Caller::default()]);
+    }
+
+    #[test]
+    fn what_has_called_main_is_left_out() {
+        let of = |names: &str| -> Vec<Caller> {
+            let caller = |name: &str| Caller {
+                function: Some(name.to_owned()).filter(|name| name != "-"),
+                file: Some("/bin/a".to_owned()),
+                ..Caller::default()
+            };
+            names.split(' ').map(caller).collect()
+        };
+        for (names, rest) in [
+            ("read f main - __libc_start_main _start", "read f main"),
+            ("read f main", "read f main"),
+            ("read - - __libc_start_main _start", "read - - __libc_start_main _start"),
+            // That is another function of this name.
+            ("read main a b c main - -", "read main a b c main"),
+            ("read main a b c d", "read main a b c d"),
+        ] {
+            let mut callers = of(names);
+            end_at_main(&mut callers);
+            assert_eq!(callers, of(rest), "{names}");
+        }
     }
 }

@@ -22,6 +22,7 @@ mod executed;
 mod filter;
 mod grouping;
 mod interrupts;
+mod mapped_file;
 mod naming;
 mod observer;
 mod price;
@@ -36,6 +37,7 @@ mod tally;
 mod threads;
 mod title;
 mod tracefs;
+mod unwind;
 mod variables;
 mod viewer;
 

@@ -419,6 +419,7 @@ fn slow_call() -> impl Strategy<Value = WholeCall> {
                 woken_by,
                 callers: callers(&arguments_of_callers),
                 on_top: None,
+                stack: None,
             }
         },
     )

@@ -12,6 +12,7 @@ pub mod arbitrary;
 pub mod calls;
 mod capacity;
 mod connections;
+mod copied_stack;
 mod copy;
 mod d;
 mod diff;
@@ -59,6 +60,7 @@ pub use anatomy::{
 };
 pub use capacity::{CpuCapacity, Throttled};
 pub use connections::{Connection, TcpFigures};
+pub use copied_stack::{CopiedStack, MappedCode};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use d::{DBucket, DKey, DRow, DRun};
 pub use diff::{

@@ -1,6 +1,10 @@
 //! Single calls, whole: the slowest, and the one that ended the watch.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+
+use crate::copied_stack::CopiedStack;
 
 /// How a call ended the watch, by fulfilling the condition on it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -68,6 +72,9 @@ pub struct WholeCall {
     /// Where the innermost of them returns to, if it has no frame of its own; until they have their names.
     #[serde(skip)]
     pub on_top: Option<Caller>,
+    /// The stack that it was made on, by which the others are found; until they have their names.
+    #[serde(skip)]
+    pub stack: Option<Arc<CopiedStack>>,
 }
 
 /// A function of user space that a call was made in. One of which nothing is known stands for those that keep no frame.

@@ -1,16 +1,14 @@
 //! Names of functions in mapped files, by the files' own tables of symbols.
 //!
 //! The files are read after the watch. Any may be gone, be another by now or hold anything: then its
-//! functions have no names. Nothing but regular files is opened.
+//! functions have no names.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 
-use iotomy_record::bytes_of;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+
+use crate::mapped_file::open;
 
 /// The functions of the files looked up so far.
 #[derive(Default)]
@@ -61,9 +59,6 @@ impl UserSymbols {
     }
 }
 
-/// A larger file is not looked into: it may say that its tables are as large as it is.
-const LARGEST: u64 = 2 << 30;
-
 /// The bytes of a function that are searched for its frame.
 const LONGEST_BEGINNING: usize = 4096;
 
@@ -109,17 +104,6 @@ impl Functions {
     }
 }
 
-fn open(path: &str, inode: u64) -> Option<File> {
-    // Non-blocking: the file may have become a pipe.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let mut file = File::options();
-    file.read(true).custom_flags(flags);
-    let file = file.open(OsStr::from_bytes(&bytes_of(path))).ok()?;
-    let metadata = file.metadata().ok()?;
-    let is_it = metadata.is_file() && metadata.ino() == inode && metadata.len() <= LARGEST;
-    is_it.then_some(file)
-}
-
 fn read(path: &str, inode: u64) -> Option<Functions> {
     let cache = ReadCache::new(open(path, inode)?);
     let image = object::File::parse(&cache).ok()?;
@@ -158,6 +142,10 @@ pub(crate) fn layer(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn inode(path: &std::path::Path) -> u64 {

@@ -2,6 +2,7 @@
 //! the one that ended the watch.
 
 use super::layout::{COMM_LEN, Fields, FileKey, Wire, text};
+use super::user_stack::UserStack;
 use crate::variables::Sums;
 
 /// A path that calls of a thread were given, by outcome.
@@ -89,6 +90,8 @@ pub(super) struct SlowRow {
     pub(super) on_top: CallerRow,
     /// The innermost first.
     pub(super) callers: Vec<CallerRow>,
+    /// The stack that it was made on; it is in a table of its own.
+    pub(super) stack: Option<UserStack>,
 }
 
 /// `struct caller` of `trace.h`.
@@ -149,6 +152,7 @@ impl Wire for SlowRow {
             text: cut_text(from, length),
             on_top: CallerRow::read(from),
             callers: callers(from, count),
+            stack: None,
         }
     }
 }
@@ -194,15 +198,15 @@ impl Wire for RingFiringRow {
     }
 }
 
-/// `struct slowest` of `slowest.bpf.h`: those that are filled.
-pub(super) struct SlowRows(pub(super) Vec<SlowRow>);
+/// `struct slowest` of `slowest.bpf.h`: those that are filled, each with its place.
+pub(super) struct SlowRows(pub(super) Vec<(u32, SlowRow)>);
 
 impl Wire for SlowRows {
     const SIZE: usize = 8 + MOST * (8 + SlowRow::SIZE);
 
     fn read(from: &mut Fields<'_>) -> Self {
         let _lock_and_keys = from.bytes(8 + MOST * 8);
-        let rows = (0..MOST).map(|_| SlowRow::read(from));
-        Self(rows.filter(|row| row.wall_ns > 0).collect())
+        let rows = (0..).zip((0..MOST).map(|_| SlowRow::read(from)));
+        Self(rows.filter(|(_, row)| row.wall_ns > 0).collect())
     }
 }

@@ -95,9 +95,10 @@ pub static FEATURES: [Feature; 25] = [
     Feature {
         name: "bpf_loop",
         parts: &[Helper(181)],
-        used_by: "paths, readahead, d",
-        without: "loops that the verifier follows turn by turn; `d` is refused",
-        lost: "",
+        used_by: "paths, readahead, d, trace --slowest, --until",
+        without: "loops that the verifier follows turn by turn; single calls have the callers that frame \
+                  pointers lead to; `d` is refused",
+        lost: "callers of functions that keep no frame pointer",
     },
     Feature {
         name: "bpf_task_pt_regs",

@@ -8,6 +8,7 @@ use super::details::SlowRow;
 use super::layout::{FileName, Image};
 use super::object::Session;
 use super::slowest;
+use super::user_stack::UserStack;
 use crate::request::Request;
 
 /// The call, in the record's terms; times are since the watch began. `None` where no call fulfilled the condition.
@@ -71,7 +72,8 @@ fn add_names(of_calls: &mut Books, session: &Session, books: &Books, row: &SlowR
         at = origin;
     }
     let callers = row.callers.iter().map(|caller| caller.file);
-    for key in [row.file, row.directory, row.on_top.file].into_iter().chain(callers) {
+    let mapped = row.stack.iter().flat_map(UserStack::files);
+    for key in [row.file, row.directory, row.on_top.file].into_iter().chain(callers).chain(mapped) {
         if let Some(name) = session.row::<FileName>("directories", &key.wire()) {
             of_calls.paths.directories.insert(key, name);
         }

@@ -49,6 +49,7 @@ use super::ring_programs;
 use super::ring_rows::{
     RingErrorKey, RingHotFile, RingHotRow, RingKey, RingName, RingRequest, RingRow, RingSlot,
 };
+use super::user_stack::UserStack;
 use super::without::{Refused, Without};
 use crate::Selection;
 use crate::filter::Filter;
@@ -83,6 +84,8 @@ pub(crate) struct Session {
     can_fire: bool,
     /// The second.
     goes_on: bool,
+    /// How many of the slowest calls are kept.
+    most_slowest: u32,
     /// Whether just calls count that are entered in a window.
     samples: bool,
     /// What this kernel has refused.
@@ -203,6 +206,7 @@ impl Session {
             unseen_end: None,
             can_fire: knobs.filter.has_until(),
             goes_on: knobs.filter.pause().is_some(),
+            most_slowest: knobs.slowest,
             samples: knobs.sampled,
             without: RefCell::new(without.clone()),
             beside: RefCell::default(),
@@ -267,6 +271,7 @@ impl Session {
             check("connection_errors", ConnectionErrorKey::SIZE, 8);
             check("directories", FileKey::SIZE, FileName::SIZE);
             check("slowest", 4, SlowRows::SIZE);
+            check("user_stacks", 4, UserStack::SIZE);
         }
         if self.has_filter() {
             check("executed_names", 4, EXEC_LEN);
@@ -344,8 +349,7 @@ impl Session {
             return Vec::new();
         }
         let turn = self.row::<u32>(firing::TURN, &0u32.to_ne_bytes()).unwrap_or(0).min(1);
-        let rows = self.row::<SlowRows>("slowest", &turn.to_ne_bytes());
-        rows.map_or_else(Vec::new, |rows| rows.0)
+        self.slowest_of(turn)
     }
 
     /// The counters of the kernel side, now.

@@ -105,12 +105,13 @@ int BPF_PROG(sched_waking_unknown, struct task_struct *task)
 
 /*
  * A place's time, with its number in the lower byte. It is read from memory, so that the verifier
- * cannot tell the ways through the loop apart.
+ * cannot tell the ways through the loop apart. Returns the place of the call's stack, + 1; 0: the
+ * call is not kept.
  */
 __noinline int put_slow(const struct slow_call *slow)
 {
 	u64 least = -1ULL, next = -1ULL, key;
-	u32 turn = slow_turn & 1, at;
+	u32 turn = slow_turn & 1, at, kept = 0;
 	struct slowest *table;
 
 	table = bpf_map_lookup_elem(&slowest, &turn);
@@ -140,9 +141,10 @@ __noinline int put_slow(const struct slow_call *slow)
 	if (at < SLOWEST && slow->wall_ns > least >> 8) {
 		table->keys[at] = slow->wall_ns << 8 | at;
 		copy_call(&table->calls[at], slow);
+		kept = turn * knobs.slowest + at + 1;
 	}
 	bpf_spin_unlock(&table->lock);
-	return 0;
+	return kept;
 }
 
 /* Notes the file behind the call's descriptor, or the path that it is given. */
@@ -255,6 +257,7 @@ whole_call(void *ctx, struct thread *t, struct pt_regs *regs, u64 now, long ret,
 		name_path(t, &of, regs, how & 0xff, ret);
 	note_whole(t, slow, &of, at ? wide_argument(regs, t->call, at - 1) : -1);
 	slow->callers = 0;
+	s->registers[USER_IP] = 0;
 	/* Of a program that was executed nothing has called. */
 	if (t->call & CALL_I386 || of.executed)
 		return slow;
@@ -263,6 +266,7 @@ whole_call(void *ctx, struct thread *t, struct pt_regs *regs, u64 now, long ret,
 		return slow;
 	slow->callers = bytes_of_stack / sizeof(u64);
 	note_callers(slow, regs->sp);
+	keep_registers(s, regs);
 	return slow;
 }
 
@@ -276,7 +280,7 @@ static __always_inline void note_slow(void *ctx, struct thread *t, struct pt_reg
 		return;
 	slow = whole_call(ctx, t, regs, now, ret, bytes);
 	if (slow)
-		put_slow(slow);
+		copy_stack(put_slow(slow));
 }
 
 #else

@@ -1,5 +1,7 @@
 //! The calls that took longest, from the kernel's table to the record.
 
+use std::sync::Arc;
+
 use iotomy_record::{Caller, WakeContext, Waker, WholeCall};
 use iotomy_sys::syscalls;
 
@@ -76,6 +78,7 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
     };
     let callers = row.callers.iter().map(caller).collect();
     let on_top = (!row.callers.is_empty()).then(|| caller(&row.on_top));
+    let stack = row.stack.map(|stack| Arc::new(stack.copied(&place)));
     let given = row.text.map(|text| join(place(row.directory).as_deref(), &text));
     let moves_bytes = match &operation {
         Some(operation) => ring_names::moves_bytes(operation),
@@ -106,6 +109,7 @@ fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
         }),
         callers,
         on_top,
+        stack,
         syscall,
         ..WholeCall::default()
     }

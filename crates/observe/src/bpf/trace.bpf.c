@@ -127,6 +127,7 @@ struct scratch {
 	struct path_row path;
 	struct slow_call slow;
 	u64 frames[CALLERS];
+	u64 registers[USER_KEPT];
 	struct track track;
 #endif
 #ifdef WHERE
@@ -209,6 +210,7 @@ static __always_inline bool is_error(long ret)
 #include "paths.bpf.h"
 #include "connects.bpf.h"
 #include "callers.bpf.h"
+#include "user_stack.bpf.h"
 #include "slowest.bpf.h"
 #include "where.bpf.h"
 #include "until.bpf.h"

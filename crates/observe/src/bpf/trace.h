@@ -357,6 +357,55 @@ struct slow_call {
 	struct caller caller[CALLERS]; /* the innermost first */
 };
 
+/* Of a stack: what is copied, in parts that no page's end divides. */
+#define STACK_BYTES 8192
+#define STACK_PART  512
+
+/* Most mappings of code, and of anything else, that are kept of those that a stack leads to: powers
+ * of two.
+ */
+#define CODES  32
+#define OTHERS 16
+
+/* Where registers are in user_stack: those that functions leave as they were. */
+#define USER_BX	  0
+#define USER_BP	  1
+#define USER_R12  2
+#define USER_R13  3
+#define USER_R14  4
+#define USER_R15  5
+#define USER_SP	  6
+#define USER_IP	  7
+#define USER_KEPT 8
+
+struct mapped_range {
+	__u64 start;
+	__u64 end;
+};
+
+/* Mapped code that a word of the stack may return to. */
+struct mapped_code {
+	struct mapped_range range;
+	__u64 to_file;	      /* from an address to its place in the file */
+	struct file_key file; /* 0: none */
+};
+
+/* The end of the stack that a call was made on, for user space to find who called. */
+struct user_stack {
+	__u64 busy;   /* a program fills it */
+	__u64 end_ns; /* of the call; 0: none */
+	__u64 from;   /* the address of the first word */
+	__u64 vdso;   /* its address in the process; 0: none */
+	__u64 registers[USER_KEPT];
+	__u32 tid;   /* of the call */
+	__u32 words; /* that could be read */
+	__u32 codes;
+	__u32 finds; /* of mappings, so far */
+	struct mapped_code code[CODES];
+	struct mapped_range other[OTHERS];
+	__u64 word[STACK_BYTES / 8];
+};
+
 struct file_name {
 	__u64 magic;
 	__u32 mode;

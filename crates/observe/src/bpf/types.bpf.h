@@ -60,6 +60,7 @@ struct bpf_spin_lock {
 struct pt_regs {
 	unsigned long ip;
 	unsigned long bp, bx, cx, dx, si, di, r8, r9, r10, orig_ax, sp;
+	unsigned long r12, r13, r14, r15;
 };
 
 struct pcpu_hot {

@@ -97,11 +97,11 @@ static __always_inline bool ends_watch(struct thread *t, struct task_struct *tas
 	return outcome == 1;
 }
 
-/* Not static: so the verifier looks at it once. */
+/* Not static: so the verifier looks at it once. Returns whether the call is kept. */
 __noinline int put_firing(const struct slow_call *call, const struct facts *facts)
 {
 	struct firing *firing;
-	u32 zero = 0;
+	u32 zero = 0, kept = 0;
 	u64 now;
 
 	firing = bpf_map_lookup_elem(&firings, &zero);
@@ -116,9 +116,10 @@ __noinline int put_firing(const struct slow_call *call, const struct facts *fact
 		firing->sums.bytes = facts->word[FACT_SUM_OF_BYTES];
 		firing->sums.durations_ns = facts->word[FACT_SUM_OF_DURATIONS];
 		*moment() = now;
+		kept = 1;
 	}
 	bpf_spin_unlock(&firing->lock);
-	return 0;
+	return kept;
 }
 
 /* Ends the watch. The call itself is still to be counted. */
@@ -128,8 +129,8 @@ static __always_inline void end_watch(void *ctx, struct thread *t, struct task_s
 	struct filter *f = task_row(&filters, task);
 	struct slow_call *call = whole_call(ctx, t, regs, now, ret, bytes);
 
-	if (f && call)
-		put_firing(call, &f->facts);
+	if (f && call && put_firing(call, &f->facts))
+		copy_stack(2 * knobs.slowest + 1);
 }
 
 /* Whether the watch ended before a call returned that has not been counted yet. */

@@ -24,6 +24,9 @@ const COLUMNS: [Column<'static>; 7] = [
 /// Columns a function may take.
 const FUNCTION: usize = 60;
 
+/// Functions that are shown of those that a call was made in.
+const CALLERS: usize = 16;
+
 /// Columns a path may take on the widest line.
 const PATH: usize = 100;
 
@@ -78,7 +81,7 @@ pub(super) fn table<'a>(
         ];
         let mut remarks = vec![text(page, call)];
         remarks.extend(call.woken_by.as_ref().map(|waker| woken(page, waker)));
-        remarks.extend(callers(page, call));
+        remarks.extend(callers(page, call, CALLERS));
         table.push(Row { cells, remarks, ..Row::default() });
     }
     table
@@ -136,11 +139,12 @@ pub(crate) fn woken(page: &Page<'_>, waker: &Waker) -> String {
     }
 }
 
-/// The functions that it was made in, the innermost first, each with its file where that is another one's than before.
-pub(crate) fn callers(page: &Page<'_>, call: &WholeCall) -> Option<String> {
+/// The functions that it was made in, the innermost first and so many at most, each with its file where that is another
+/// one's than before.
+pub(crate) fn callers(page: &Page<'_>, call: &WholeCall, most: usize) -> Option<String> {
     let mut file = None;
     let mut names = Vec::new();
-    for caller in &call.callers {
+    for caller in call.callers.iter().take(most) {
         let own = caller.file.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path));
         let function = caller.function.as_ref().map(|function| page.name(function, FUNCTION));
         names.push(match (function, own) {
@@ -153,6 +157,10 @@ pub(crate) fn callers(page: &Page<'_>, call: &WholeCall) -> Option<String> {
             (None, None) => "[caller unknown]".to_owned(),
         });
         file = own;
+    }
+    let more = call.callers.len() - names.len();
+    if more > 0 {
+        names.push(format!("[{more} more]"));
     }
     (!names.is_empty()).then(|| format!("in {}", names.join(" < ")))
 }
@@ -201,7 +209,7 @@ pub(super) fn sheet(
             Cell::text(text(page, &whole)),
             Cell::text(path),
             Cell::text(woken_by.unwrap_or_default()),
-            Cell::text(callers(page, call).unwrap_or_default()),
+            Cell::text(callers(page, call, usize::MAX).unwrap_or_default()),
         ]);
     }
     Some(sheet.without_empty_columns())
@@ -210,6 +218,23 @@ pub(super) fn sheet(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Style;
+    use iotomy_record::Caller;
+
+    #[test]
+    fn no_more_functions_are_shown_than_fit() {
+        let caller = |at: usize| Caller {
+            function: Some(format!("f{at}")),
+            file: Some("/bin/program".to_owned()),
+            ..Caller::default()
+        };
+        let call = WholeCall { callers: (0..5).map(caller).collect(), ..WholeCall::default() };
+        let style = Style { color: false, unicode: true, width: 100 };
+        let page = Page::new(&style);
+        let shown = |most| callers(&page, &call, most).unwrap();
+        assert_eq!(shown(5), "in f0 (program) < f1 < f2 < f3 < f4");
+        assert_eq!(shown(2), "in f0 (program) < f1 < [3 more]");
+    }
 
     #[test]
     fn arguments_are_numbers_where_they_are_small() {

@@ -7,6 +7,7 @@ use rustix::thread::{MembarrierCommand, membarrier};
 use super::{RowAction, Session, map, refusal};
 use crate::bpf::details::{FiringRow, RingFiringRow, SlowRow, SlowRows};
 use crate::bpf::layout::{Count, FileKey, FileName, Wire};
+use crate::bpf::user_stack::UserStack;
 use crate::variables::Sums;
 
 /// `fired_ns` of `until.bpf.h`.
@@ -24,7 +25,23 @@ impl Session {
         }
         let by_call = self.row::<FiringRow>("firings", &0u32.to_ne_bytes())?.0;
         let by_ring = self.row::<RingFiringRow>("ring_firings", &0u32.to_ne_bytes())?.0;
-        by_call.into_iter().chain(by_ring).min_by_key(|(call, _)| call.end_ns)
+        let first = by_call.into_iter().chain(by_ring).min_by_key(|(call, _)| call.end_ns);
+        first.map(|(call, sums)| (self.with_stack(call, 2 * self.most_slowest), sums))
+    }
+
+    /// The slowest calls of a turn, each with the stack that it was made on.
+    pub(super) fn slowest_of(&self, turn: u32) -> Vec<SlowRow> {
+        let rows = self.row::<SlowRows>("slowest", &turn.to_ne_bytes());
+        let rows = rows.map_or_else(Vec::new, |rows| rows.0).into_iter();
+        let first = turn * self.most_slowest;
+        rows.map(|(at, call)| self.with_stack(call, first + at)).collect()
+    }
+
+    /// A call with the stack at this place, if that is of the call.
+    fn with_stack(&self, call: SlowRow, place: u32) -> SlowRow {
+        let stack = self.row::<UserStack>("user_stacks", &place.to_ne_bytes());
+        let stack = stack.filter(|stack| stack.is_of(call.end_ns, call.tid));
+        SlowRow { stack, ..call }
     }
 
     /// Whether a call has ended the watch.
@@ -70,8 +87,7 @@ impl Session {
             .map_err(|error| refusal("take the slowest calls", &error))?;
         // One that is under way may still keep a call in the table before.
         self.await_programs();
-        let rows = self.row::<SlowRows>("slowest", &turn.to_ne_bytes());
-        Ok(rows.map_or_else(Vec::new, |rows| rows.0))
+        Ok(self.slowest_of(turn))
     }
 
     /// Forgets the places of the paths of single calls where there are more than these, so that they do not fill their

@@ -152,6 +152,9 @@ pub(super) fn prepare(
             map.set_max_entries((most as u32).max(1))?;
         } else if name == "scratches" {
             map.set_max_entries(possible_cpus())?;
+        } else if name == "user_stacks" {
+            // Of the slowest in either turn, and of the one that ends the watch.
+            map.set_max_entries(2 * knobs.slowest + 1)?;
         } else if name == "patterns" {
             map.set_max_entries((knobs.filter.tests().len() as u32).max(1))?;
         } else if name == ".bss.series" {

@@ -162,7 +162,7 @@ fn the_verifier_passes_the_programs_in_few_steps() {
     for (details, filter, most, most_of_rings) in [
         (false, none(), 30_000, 13_000),
         // Connections, and what a condition may ask of a request, are followed through, too.
-        (true, none(), 60_000, 16_000),
+        (true, none(), 62_000, 16_000),
         (true, all(), 200_000, 120_000),
         (true, ends, 230_000, 130_000),
     ] {
