@@ -62,14 +62,6 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
     let of_image = read.wall_times.clone();
     Snapshot {
         elapsed_ns: n * second,
-        forgotten: vec![],
-        connections: vec![],
-        lost_connections: 0,
-        ring_operations: vec![],
-        requests: vec![],
-        slowest: vec![],
-        lost_requests: 0,
-        lost_exchanges: 0,
         calls: vec![read, call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n), openat, futex],
         files: vec![
             file("/srv/data/source.img", 65_536_000 * n, 0),
@@ -110,6 +102,7 @@ pub(super) fn snapshot(n: u64) -> Snapshot {
         ledger: Some(ledger),
         threads: 3,
         lost: 0,
+        ..Snapshot::default()
     }
 }
 
