@@ -36,6 +36,8 @@ fn assert_consistent(samples: &Samples, service: &str) -> u64 {
 #[test]
 fn with_a_budget_of_all_of_the_time_all_calls_count_exactly() {
     let Some(agent) = Agent::start(&["--budget", "100%"]) else { return };
+    // It is answered once calls count.
+    assert_eq!(agent.scrape().get(FACTOR), 1.0);
     let dd = Program::unique("dd");
     let moved = |samples: &Samples| ["read", "write"].map(|call| samples.calls(&dd.name, call));
     dd.dd(0);

@@ -253,9 +253,12 @@ impl<'a> WatchLoop<'a> {
         {
             // What is under way counts before the look.
             session.await_programs();
-            if viewer.end_sample(&mut look) {
-                estimates.iter_mut().for_each(|one| one.turn(n));
-                paused.resume(n);
+            let is_seen = viewer.end_sample(&mut look);
+            if let Some(one) = estimates {
+                if is_seen {
+                    one.turn(n);
+                }
+                paused.resume(one.n());
             }
         }
         asked

@@ -58,20 +58,25 @@ pub(super) struct Sampling {
     variances: Arc<Mutex<Variances>>,
 }
 
-/// No window is to be open, until it is said of how many one is from then on.
+/// No window is to be open, until it is said of how many one is from then on. Both are answered once it is so.
 struct Pause {
-    is_closed: SyncSender<()>,
+    is_done: SyncSender<()>,
     n: Receiver<u32>,
 }
 
-/// No window is open. Dropped, windows open as before.
-pub(super) struct Paused(Sender<u32>);
+/// No window is open.
+pub(super) struct Paused {
+    resume: Sender<u32>,
+    done: Receiver<()>,
+}
 
 impl Paused {
     /// One window of so many opens from now on.
     pub(super) fn resume(self, n: u32) {
-        // A thread that has ended is told of by the next look.
-        let _ = self.0.send(n.max(1));
+        // Of a thread that has ended, the next look tells.
+        if self.resume.send(n.max(1)).is_ok() {
+            let _ = self.done.recv();
+        }
     }
 }
 
@@ -109,6 +114,7 @@ impl Sampling {
     pub(super) fn begin(session: &Session, n: u32, request: &Request) -> Result<Self, String> {
         let shutter = session.shutter()?;
         let log = Log::new(n, request, shutter.seen()?);
+        open_for_all(&shutter, n)?;
         let variances = log.variances.clone();
         let (ask, asked) = channel();
         let seed = kernel_now() ^ u64::from(std::process::id()) << 32;
@@ -140,10 +146,10 @@ impl Sampling {
     /// # Errors
     /// The thread has ended.
     pub(super) fn pause(&self) -> Result<Paused, String> {
-        let (is_closed, closed) = sync_channel(1);
+        let (is_done, done) = sync_channel(1);
         let (resume, n) = channel();
-        let asked = self.ask.send(Pause { is_closed, n }).ok().and_then(|()| closed.recv().ok());
-        asked.map(|()| Paused(resume)).ok_or_else(|| FAILED.to_owned())
+        let asked = self.ask.send(Pause { is_done, n }).ok().and_then(|()| done.recv().ok());
+        asked.map(|()| Paused { resume, done }).ok_or_else(|| FAILED.to_owned())
     }
 
     /// Opens no more windows, and closes one that is open.
@@ -193,7 +199,7 @@ impl Log {
         }
     }
 
-    /// Opens windows until the other end of `asked` is gone.
+    /// Opens windows until the other end of `asked` is gone. One without end is open already.
     fn keep(
         mut self,
         mut shutter: Shutter,
@@ -201,14 +207,16 @@ impl Log {
         asked: &Receiver<Pause>,
     ) -> Result<Self, String> {
         loop {
-            let Some(Pause { is_closed, n }) = self.open(&shutter, &mut random, asked)? else {
+            let Some(Pause { is_done, n }) = self.open(&shutter, &mut random, asked)? else {
                 return Ok(self);
             };
             shutter.let_go(kernel_now())?;
             // Who asked may have gone.
-            let _ = is_closed.send(());
+            let _ = is_done.send(());
             let n = n.recv().unwrap_or(self.n);
             self.turn(n, shutter.seen()?);
+            open_for_all(&shutter, self.n)?;
+            let _ = is_done.send(());
         }
     }
 
@@ -220,7 +228,6 @@ impl Log {
         asked: &Receiver<Pause>,
     ) -> Result<Option<Pause>, String> {
         if self.n == 1 {
-            shutter.open(0, u64::MAX)?;
             let asked = asked.recv().ok();
             shutter.close()?;
             return Ok(asked);
@@ -339,6 +346,11 @@ fn name_at(at: usize) -> Option<String> {
     let abi = if at < HALF { 0 } else { CALL_I386 };
     let number = at % HALF;
     (number < HALF - 1).then(|| name(number as u16 | abi))
+}
+
+/// Opens a window without end, where all of the time counts: before anyone relies on it.
+fn open_for_all(shutter: &Shutter, n: u32) -> Result<(), String> {
+    if n == 1 { shutter.open(0, u64::MAX) } else { Ok(()) }
 }
 
 /// Waits until a time on the kernel's clock.
