@@ -121,6 +121,7 @@ use crate::anatomy::SampleSettings;
 use crate::anatomy::side_band::MappedBefore;
 use crate::cache;
 use crate::capacity::Limits;
+use crate::clock::{kernel_now, nanos};
 use crate::interrupts::Interrupts;
 use crate::price::Price;
 use crate::request::{Request, Target};
@@ -543,14 +544,4 @@ impl Watch<'_, '_> {
             ..parts.trace
         }
     }
-}
-
-/// The time on the clock of the kernel's programs.
-fn kernel_now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -10,11 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use super::books::Books;
+use super::firing;
 use super::layout::Image;
 use super::object::{NEWCOMER, RowAction, Session};
 use super::snapshot::NameCache;
 use super::windows::{Estimates, Sampling};
-use super::{firing, kernel_now, nanos};
+use crate::clock::{kernel_now, nanos};
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
 use crate::{ObserveError, OptionalViewer, ViewerRequest};

@@ -26,11 +26,11 @@ use iotomy_sys::syscalls;
 
 pub(super) use self::estimates::Estimates;
 use self::estimates::Variances;
-use super::kernel_now;
 use super::layout::CALL_I386;
 use super::names::name;
 use super::object::{SERIES, Seen, Session, Shutter};
 use crate::ObserveError;
+use crate::clock::kernel_now;
 use crate::naming::plain_name;
 use crate::request::Request;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::{Fields, LAST_HEARD, Session, UNREAD_TABLES, is_loaded, iterate, map, refusal};
-use crate::bpf::kernel_now;
+use crate::clock::kernel_now;
 
 /// How long the last switches of threads that have ended are waited for: many turns of a CPU that
 /// many want.
