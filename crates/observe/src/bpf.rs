@@ -96,7 +96,7 @@ mod watch_loop;
 mod windows;
 mod without;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use iotomy_host::privilege;
 use iotomy_record::{Exit, ObserverUse, Running, Trace};
