@@ -26,10 +26,10 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let passed = passed(run);
     (passed >= MIB).then(|| {
         let text = format!(
-            "{1} moved {0} in total, and pass on references to pages where they can: \
-             bytes that two calls move in turn count twice",
+            "{} moved {} in total, by references to pages where possible: bytes that two calls \
+             move in turn count twice",
+            names(run),
             bytes(passed.into()),
-            names(run)
         );
         UnnamedFinding::new(text, [("bytes", json!(passed))])
     })

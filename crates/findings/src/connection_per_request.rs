@@ -59,10 +59,14 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let those = by_peer.into_iter().filter(|(key, all)| is_many(key, all));
     let ((pid, exec, image, protocol, remote), all) = those.max_by_key(|(_, all)| all.sockets)?;
     let name = run.name_of(pid, exec, image);
+    let times = match three_digits(all.writes as f64 / all.sockets as f64).as_str() {
+        "1" => "once".to_owned(),
+        "2" => "twice".to_owned(),
+        times => format!("{times} times"),
+    };
     let text = format!(
-        "{name} made {} connections to {protocol} {remote}, and wrote {} times to each",
+        "{name} made {} connections to {protocol} {remote}, and wrote {times} to each",
         thousands(all.sockets.into()),
-        three_digits(all.writes as f64 / all.sockets as f64),
     );
     let evidence = [
         ("exec", json!(exec)),

@@ -1,5 +1,6 @@
 //! Commands that write different amounts may do different work.
 
+use iotomy_record::numbers::thousands;
 use iotomy_record::{Metric, Race, RaceCommand, Verdict};
 use serde_json::json;
 
@@ -27,8 +28,11 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
             let (x, y) = (written(a)?, written(b)?);
             (x.max(y) >= SMALL && x.abs_diff(y) >= x.max(y).div_ceil(100)).then(|| {
                 let text = format!(
-                    "{} wrote {x} bytes to standard output and {} {y}: did they do the same work?",
-                    a.label, b.label
+                    "{} wrote {} bytes to standard output and {} {}: did they do the same work?",
+                    a.label,
+                    thousands(x.into()),
+                    b.label,
+                    thousands(y.into()),
                 );
                 UnnamedFinding::new(text, [("base_bytes", json!(x)), ("other_bytes", json!(y))])
             })

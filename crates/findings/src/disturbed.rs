@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use iotomy_record::numbers::{counted, thousands};
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
@@ -48,9 +49,10 @@ fn disturbances(race: &Race) -> Option<UnnamedFinding> {
         .collect();
     let redone = marked.iter().filter(|round| round.redone).count();
     let text = format!(
-        "{} of {} rounds were disturbed, {redone} of them redone: {}",
-        marked.len(),
-        race.rounds.len(),
+        "{} of {} {} disturbed, {redone} of them redone: {}",
+        thousands(marked.len() as u128),
+        counted(race.rounds.len() as u128, "round", "rounds"),
+        if marked.len() == 1 { "was" } else { "were" },
         reasons.join("; ")
     );
     let evidence = [("disturbed", json!(marked.len())), ("redone", json!(redone))];

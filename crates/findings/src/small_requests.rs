@@ -51,6 +51,26 @@ struct FileTraffic<'a> {
     bytes: u64,
 }
 
+impl FileTraffic<'_> {
+    /// As in `20,000 reads of 512 B`.
+    fn what(&self) -> String {
+        let each = self.bytes.saturating_add(self.calls / 2) / self.calls.max(1);
+        format!("{} {} of {}", thousands(self.calls.into()), self.verb, bytes(each.into()))
+    }
+
+    fn preposition(&self) -> &'static str {
+        if self.verb == "reads" { "from" } else { "to" }
+    }
+}
+
+/// Whether a program makes about as many requests the other way, as one does that copies.
+fn is_alike(one: &FileTraffic<'_>, other: &FileTraffic<'_>) -> bool {
+    let image = |way: &FileTraffic<'_>| (way.file.pid, way.file.image);
+    one.verb != other.verb
+        && image(one) == image(other)
+        && other.calls.abs_diff(one.calls) <= one.calls / 10
+}
+
 pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let ways = run.trace.files.iter().flat_map(|file| {
         let reads =
@@ -62,11 +82,15 @@ pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     });
     let small = ways
         .filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes >= way.calls);
-    let worst = small
+    let mut small: Vec<FileTraffic<'_>> = small
         .filter(|way| is_in_sequence(run, way) && !is_passed_on(run, way) && !is_by_ring(run, way))
-        .max_by_key(|way| way.calls)?;
+        .collect();
+    // Of equals the last one, as the writes of a copy: `small-appends` is not made of these, too.
+    small.reverse();
+    small.sort_by_key(|way| std::cmp::Reverse(way.calls));
+    let worst = small.first()?;
     // Limits may have been measured on a busy machine: these calls cost no more than they took on a CPU.
-    let each = run.limit("syscall")?.min(on_cpu_each_ns(run, &worst).unwrap_or(f64::INFINITY));
+    let each = run.limit("syscall")?.min(on_cpu_each_ns(run, worst).unwrap_or(f64::INFINITY));
     let large = worst.bytes.div_ceil(MIB);
     let (now, then) = (worst.calls as f64 * each, large as f64 * each);
     let saved = now - then;
@@ -87,12 +111,10 @@ pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     };
     let name = run.name_of(worst.file.pid, &worst.file.exec, worst.file.image);
     let text = format!(
-        "{} {} of {} in sequence, {} {} by {}: kernel entry and exit for them cost about {}{}, at \
+        "{} in sequence, {} {} by {}: kernel entry and exit for them cost about {}{}, at \
          {} a call on this machine; with requests of 1 MiB they cost {}",
-        thousands(worst.calls.into()),
-        worst.verb,
-        bytes(u128::from((worst.bytes + worst.calls / 2) / worst.calls)),
-        if worst.verb == "reads" { "from" } else { "to" },
+        worst.what(),
+        worst.preposition(),
         worst.file.path,
         name,
         duration(now),
@@ -100,6 +122,15 @@ pub(crate) fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         duration(each),
         duration(then),
     );
+    let text = match small[1..].iter().find(|way| is_alike(worst, way)) {
+        Some(other) => format!(
+            "{text}; {} {} {} cost about as much",
+            other.what(),
+            other.preposition(),
+            other.file.path
+        ),
+        None => text,
+    };
     let evidence = [
         ("file", json!(worst.file.path)),
         ("calls", json!(worst.calls)),

@@ -54,10 +54,16 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
             duration(syncs.blocked_ns as f64),
             duration(requests.blocked_ns as f64),
         ),
-        all => format!(
-            "; the threads were blocked in them for {}, {} of their time",
+        // Threads that wait side by side wait longer than the run takes.
+        _ if syncs.blocked_ns > run.trace.wall_ns => format!(
+            "; the threads were blocked in them for {} in all, in a run of {}",
             duration(syncs.blocked_ns as f64),
-            share(syncs.blocked_ns.into(), all.into())
+            duration(run.trace.wall_ns as f64),
+        ),
+        _ => format!(
+            "; the threads were blocked in them for {}, {} of the run's time",
+            duration(syncs.blocked_ns as f64),
+            share(syncs.blocked_ns.into(), run.trace.wall_ns.into())
         ),
     };
     let what = if requests.calls > 0 { "calls and io_uring requests" } else { "calls" };

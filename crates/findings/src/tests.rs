@@ -218,7 +218,9 @@ fn a_watch_without_a_command_has_no_advice_for_a_command() {
 
 #[test]
 fn references_passed_on_are_no_copies() {
-    assert_eq!(ids(&found(vec![moved("splice", 16, 16 * MIB)], vec![])), ["by-reference"]);
+    let spliced = found(vec![moved("splice", 16, 16 * MIB)], vec![]);
+    assert_eq!(ids(&spliced), ["by-reference"]);
+    assert!(spliced[0].1.starts_with("splice moved 16 MiB in total, by references to pages"));
     assert_eq!(found(vec![moved("splice", 16, MIB / 2)], vec![]), []);
 }
 
@@ -271,6 +273,18 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     let again = FileUse { size_bytes: Some(2_000), ..of(FileKind::File, "/etc/passwd", "ext4") };
     assert!(!ids_of(again).contains("small-requests"));
     assert_eq!(ids_of(of(FileKind::Char, "/dev/zero", "devtmpfs")), "small-requests");
+    // Those of a copy are named both, the writes first; much fewer ones are not.
+    let copied = |writes| {
+        let to = FileUse { path: "/data/to".into(), ..sink(FileKind::File, "", 64 * MIB, writes) };
+        let mut found = found(vec![], [reads(512), vec![to]].concat());
+        found.retain(|(id, _)| id == "small-requests");
+        found.remove(0).1
+    };
+    let both = copied(131_072);
+    assert!(both.starts_with("131,072 writes of 512 B in sequence, to /data/to "), "{both}");
+    assert!(both.contains("; 131,072 reads of 512 B from "), "{both}");
+    assert!(both.ends_with(" cost about as much"), "{both}");
+    assert!(!copied(65_536).contains("writes"));
     // A relay of small pieces, or a signal through a pipe, has small writes.
     let pipe = sink(FileKind::Pipe, "pipe:[8]", 64 * MIB, 131_072);
     assert_eq!(ids(&found(vec![], vec![pipe.clone()])), ["small-requests"]);
@@ -464,6 +478,26 @@ fn syncs_and_stats_are_held_against_what_they_are_for() {
         |bytes| found(vec![call("newfstatat", 3_000), moved("getdents64", 20, bytes)], vec![]);
     assert_eq!(walk(3_000 * 32), []);
     assert_eq!(ids(&walk(3_000 * 4)), ["stat-storm"]);
+}
+
+#[test]
+fn the_share_of_syncs_is_of_the_run_however_many_threads_wait_beside() {
+    let text = |blocked_ns, thread_ns| {
+        let sync = Call { blocked_ns: Some(blocked_ns), ..call("fsync", 100) };
+        let files = vec![sink(FileKind::File, "/data/log", 100 * 4096, 100)];
+        let mut run = Trace { calls: vec![sync, call("write", 100)], files, ..trace() };
+        run.ledger[0].thread_ns = thread_ns;
+        let found = judged(run);
+        found.into_iter().find(|(id, _)| id == "sync-per-write").unwrap().1
+    };
+    let alone = text(16 * MS, 100 * MS);
+    assert!(alone.ends_with("blocked in them for 16 ms, 16.0 % of the run's time"), "{alone}");
+    assert_eq!(text(16 * MS, 400 * MS), alone, "three shells wait");
+    let several = text(250 * MS, 400 * MS);
+    assert!(
+        several.ends_with("blocked in them for 250 ms in all, in a run of 100 ms"),
+        "{several}"
+    );
 }
 
 #[test]

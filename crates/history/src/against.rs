@@ -8,13 +8,13 @@
 
 mod earlier;
 
+use iotomy_record::measures::measures;
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Against, Change, Difference, Measure, Race, RaceVerdict, Verdict};
 use iotomy_stats::sessions::{LeveledSession, SessionVerdict, apart};
 
 pub use self::earlier::{Candidate, Earlier};
 use crate::HistoryError;
-use crate::measures::measures;
 
 /// Holds `now`, made by `version` of iotomy, against an earlier record of the same kind.
 ///

@@ -113,7 +113,7 @@ pub enum HistoryError {
     /// A baseline of another machine.
     #[error(
         "cannot compare with {asked}: it is from another machine ({there}; this is {here}); keep \
-         a baseline on this one, or compare both with `iotomy history diff`"
+         a baseline on this one, or compare both with `iotomy history diff`{hint}"
     )]
     Elsewhere {
         /// The requested run.
@@ -122,6 +122,8 @@ pub enum HistoryError {
         there: String,
         /// The machine of the compared run.
         here: String,
+        /// The advice for one machine with two names, with its separator; may be empty.
+        hint: String,
     },
     /// A name that could be taken for something else.
     #[error("cannot name a run {name:?}: {why}")]
@@ -140,6 +142,22 @@ pub enum HistoryError {
         second: String,
         /// Why not.
         why: String,
+    },
+    /// No run is of such a machine.
+    #[error("no run of the machine {asked:?} is kept; known: {known}")]
+    NoMachine {
+        /// The requested machine.
+        asked: String,
+        /// The machines there are.
+        known: String,
+    },
+    /// Several machines are called so.
+    #[error("several machines are called {asked:?}: {known}; give more of the one that is meant")]
+    Machines {
+        /// The requested machine.
+        asked: String,
+        /// These machines.
+        known: String,
     },
     /// Nothing was kept of it.
     #[error("no run of {asked:?} is kept{alike}")]

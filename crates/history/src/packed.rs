@@ -7,11 +7,11 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use iotomy_record::store::{Record, RecordError, RecordRef};
-use iotomy_record::{Machine, Measure};
+use iotomy_record::Measure;
+use iotomy_record::label::label;
+use iotomy_record::measures::indexed;
+use iotomy_record::store::{MAX_RECORD_BYTES, Record, RecordError, RecordRef};
 
-use crate::label::label;
-use crate::measures::indexed;
 use crate::{HistoryError, subject};
 
 /// The zlib level with which records are compressed: its default.
@@ -35,6 +35,7 @@ pub(crate) struct RunIndex {
     pub(crate) subject: String,
     pub(crate) kernel: String,
     pub(crate) hardware: String,
+    pub(crate) machine: String,
     pub(crate) measures: Vec<Measure>,
 }
 
@@ -64,6 +65,15 @@ impl PackedRun {
     }
 }
 
+impl PackedRun {
+    /// The same, of the machine of this name.
+    #[must_use]
+    pub fn on_machine(mut self, name: &str) -> Self {
+        self.index.machine = label(name);
+        self
+    }
+}
+
 impl RunIndex {
     fn from_record(record: RecordRef<'_>) -> Self {
         let machine = record.machine();
@@ -72,15 +82,11 @@ impl RunIndex {
             started: record.started().to_owned(),
             subject: subject(record),
             kernel: label(&machine.kernel),
-            hardware: hardware(machine),
+            hardware: label(&machine.hardware()),
+            machine: label(&machine.name),
             measures: indexed(record),
         }
     }
-}
-
-/// The identity of a machine, whatever kernel it runs.
-pub(crate) fn hardware(machine: &Machine) -> String {
-    label(&format!("{} x {} · {}", machine.cpus, machine.cpu, machine.virtualization))
 }
 
 /// Compresses what is written to it, and counts it.
@@ -113,4 +119,11 @@ impl Write for Packer {
 
 fn unwritable(error: io::Error) -> HistoryError {
     RecordError::Unwritable { what: error.to_string() }.into()
+}
+
+/// The bytes of a record as they were before they were packed.
+pub(crate) fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
+    let limit = usize::try_from(MAX_RECORD_BYTES).unwrap_or(usize::MAX);
+    miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
+        .map_err(|error| format!("the kept record is damaged ({error})"))
 }

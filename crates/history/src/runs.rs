@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use iotomy_record::store::{MAX_RECORD_BYTES, Record, parse_record};
+use iotomy_record::store::{Record, parse_record};
 use iotomy_record::{KeptRun, Measure};
 use rusqlite::{OptionalExtension, params};
 
-use crate::{HistoryError, Store};
+use crate::packed::unpacked;
+use crate::{HistoryError, KeptMachine, Store};
 
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -55,6 +56,8 @@ pub struct Filter {
     pub name: Option<String>,
     /// Only runs whose subject contains this text.
     pub subject: Option<String>,
+    /// Only of this machine.
+    pub machine: Option<KeptMachine>,
     /// At most this many, the last ones.
     pub last: Option<u64>,
 }
@@ -63,15 +66,10 @@ pub struct Filter {
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) kept: KeptRun,
-    /// The hardware it was measured on.
-    pub(crate) hardware: String,
     /// The subjects of its measures.
     pub(crate) subjects: Vec<String>,
 }
 
-const COLUMNS: &str = "runs.id, runs.name, runs.kind, runs.started, runs.subject, runs.version, \
-                       runs.kernel, runs.bytes, measures.subject, measures.name, measures.unit, \
-                       measures.value, measures.runs";
 const FROM: &str = "FROM runs LEFT JOIN measures ON measures.run = runs.id AND measures.place = 0";
 
 fn kept(row: &rusqlite::Row<'_>) -> Result<KeptRun, rusqlite::Error> {
@@ -96,6 +94,8 @@ fn kept(row: &rusqlite::Row<'_>) -> Result<KeptRun, rusqlite::Error> {
         subject: row.get(4)?,
         version: row.get(5)?,
         kernel: row.get(6)?,
+        machine: row.get(13)?,
+        hardware: row.get(14)?,
         bytes: number(7)?,
         measure,
     })
@@ -128,9 +128,11 @@ impl Store {
     pub fn list(&self, filter: &Filter) -> Result<Vec<KeptRun>, HistoryError> {
         let failed = |error: rusqlite::Error| self.failed("read", &error);
         let text = format!(
-            "SELECT {COLUMNS} {FROM} WHERE (?1 IS NULL OR runs.kind = ?1) \
+            "SELECT {} {FROM} WHERE (?1 IS NULL OR runs.kind = ?1) \
              AND (?2 IS NULL OR runs.name = ?2) AND (?3 IS NULL OR instr(runs.subject, ?3) > 0) \
-             ORDER BY runs.id DESC LIMIT ?4"
+             AND {} ORDER BY runs.id DESC LIMIT ?4",
+            self.columns(),
+            self.on(filter.machine.as_ref())
         );
         let mut query = self.connection.prepare(&text).map_err(failed)?;
         let last = filter.last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX));
@@ -147,14 +149,21 @@ impl Store {
     /// # Errors
     /// When there is none, or the history cannot be read.
     pub fn find(&self, pick: &Pick) -> Result<KeptRun, HistoryError> {
+        self.find_on(pick, None)
+    }
+
+    /// The requested run, of those of a machine.
+    fn find_on(&self, pick: &Pick, machine: Option<&KeptMachine>) -> Result<KeptRun, HistoryError> {
         let (number, name) = match pick {
             Pick::Number(number) => (Some(i64::try_from(*number).unwrap_or(i64::MAX)), None),
             Pick::Name(name) => (None, Some(name)),
             Pick::Last => (None, None),
         };
         let text = format!(
-            "SELECT {COLUMNS} {FROM} WHERE (?1 IS NULL OR runs.id = ?1) \
-             AND (?2 IS NULL OR runs.name = ?2) ORDER BY runs.id DESC LIMIT 1"
+            "SELECT {} {FROM} WHERE (?1 IS NULL OR runs.id = ?1) \
+             AND (?2 IS NULL OR runs.name = ?2) AND {} ORDER BY runs.id DESC LIMIT 1",
+            self.columns(),
+            self.on(machine)
         );
         let found = self.connection.query_row(&text, params![number, name], kept).optional();
         found
@@ -171,8 +180,7 @@ impl Store {
     }
 
     fn try_named(&self, name: &str) -> Result<Vec<Named>, rusqlite::Error> {
-        let text =
-            format!("SELECT {COLUMNS}, runs.hardware {FROM} WHERE runs.name = ? ORDER BY runs.id");
+        let text = format!("SELECT {} {FROM} WHERE runs.name = ? ORDER BY runs.id", self.columns());
         let mut query = self.connection.prepare(&text)?;
         let mut subjects =
             self.connection.prepare("SELECT DISTINCT subject FROM measures WHERE run = ?")?;
@@ -180,28 +188,35 @@ impl Store {
             let kept = kept(row)?;
             let found = subjects.query_map([kept.id.cast_signed()], |row| row.get(0))?;
             let subjects = found.collect::<Result<Vec<String>, _>>()?;
-            Ok(Named { kept, hardware: row.get(13)?, subjects })
+            Ok(Named { kept, subjects })
         };
         query.query_map([name], |row| named(row))?.collect()
     }
 
-    /// The hardware that a run was measured on.
-    ///
-    /// # Errors
-    /// When the history cannot be read.
-    pub(crate) fn hardware_of(&self, id: u64) -> Result<String, HistoryError> {
-        let text = "SELECT hardware FROM runs WHERE id = ?";
-        let found = self.connection.query_row(text, [id.cast_signed()], |row| row.get(0));
-        found.map_err(|error| self.failed("read", &error))
+    /// What is read of a run.
+    fn columns(&self) -> String {
+        let columns = "runs.id, runs.name, runs.kind, runs.started, runs.subject, runs.version, runs.kernel, \
+                       runs.bytes, measures.subject, measures.name, measures.unit, measures.value, \
+                       measures.runs";
+        format!("{columns}, {}, runs.hardware", self.machine_column())
+    }
+
+    /// The condition that runs of a machine fulfil, if one is wanted.
+    fn on(&self, machine: Option<&KeptMachine>) -> String {
+        machine.map_or_else(|| "1".to_owned(), |one| one.condition(self.machine_column()))
     }
 
     /// The last kept run that did the same as the last of a baseline, was made or kept after it,
-    /// and is not part of the baseline.
+    /// and is not part of the baseline; if a machine is given, both on that.
     ///
     /// # Errors
     /// When there is no such run or no baseline, or the history cannot be read.
-    pub fn newest_after(&self, baseline: &Pick) -> Result<KeptRun, HistoryError> {
-        let like = self.find(baseline).map_err(|error| match (baseline, error) {
+    pub fn newest_after(
+        &self,
+        baseline: &Pick,
+        machine: Option<&KeptMachine>,
+    ) -> Result<KeptRun, HistoryError> {
+        let like = self.find_on(baseline, machine).map_err(|error| match (baseline, error) {
             (Pick::Name(name), HistoryError::NoRun { path, .. }) => {
                 HistoryError::NoBaseline { asked: name.clone(), path }
             }
@@ -212,14 +227,21 @@ impl Store {
             _ => None,
         };
         let text = format!(
-            "SELECT {COLUMNS} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id <> ?3 \
+            "SELECT {} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id <> ?3 \
              AND (runs.id > ?3 OR runs.started > ?4) AND (?5 IS NULL OR runs.name IS NOT ?5) \
-             ORDER BY runs.id DESC LIMIT 1"
+             AND {} ORDER BY runs.id DESC LIMIT 1",
+            self.columns(),
+            self.on(machine)
         );
         let wanted = params![like.kind, like.subject, like.id.cast_signed(), like.started, name];
         let found = self.connection.query_row(&text, wanted, kept).optional();
         found.map_err(|error| self.failed("read", &error))?.ok_or_else(|| HistoryError::NoRun {
-            asked: format!("after {} of {:?}", like.id, like.subject),
+            asked: match machine {
+                Some(machine) => {
+                    format!("after {} of {:?} on {}", like.id, like.subject, machine.title())
+                }
+                None => format!("after {} of {:?}", like.id, like.subject),
+            },
             path: self.path.clone(),
         })
     }
@@ -276,11 +298,4 @@ impl Store {
     fn unreadable(&self, id: u64, what: String) -> HistoryError {
         HistoryError::Record { id, path: self.path.clone(), what }
     }
-}
-
-/// The bytes of a record as they were before they were packed.
-fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
-    let limit = usize::try_from(MAX_RECORD_BYTES).unwrap_or(usize::MAX);
-    miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
-        .map_err(|error| format!("the kept record is damaged ({error})"))
 }

@@ -13,14 +13,17 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::store::{Place, RecordRef, check_trusted, trusted_folder};
 use iotomy_sys::close::close_duplicate;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
-use crate::label::{LONGEST, label};
+use crate::import::{ImportedRun, same_record};
 use crate::{HistoryError, PackedRun};
 
 /// The version of the tables below, which the file has as its `user_version`. Since 2, the texts of the index are
-/// [labels](crate::label).
-pub(crate) const VERSION: i64 = 2;
+/// [labels](iotomy_record::label); since 3, runs have the name of their machine.
+pub(crate) const VERSION: i64 = 3;
+
+/// The first version whose runs have the name of their machine.
+pub(crate) const WITH_MACHINES: i64 = 3;
 
 /// `iotm`: the `application_id` that distinguishes the file from other databases.
 const APPLICATION: i64 = 0x696f_746d;
@@ -39,10 +42,12 @@ CREATE TABLE runs (
     version  TEXT NOT NULL,
     kernel   TEXT NOT NULL,
     hardware TEXT NOT NULL,
+    machine  TEXT NOT NULL DEFAULT '',
     bytes    INTEGER NOT NULL,
     record   BLOB NOT NULL
 );
 CREATE INDEX runs_by_name ON runs (name, id) WHERE name IS NOT NULL;
+CREATE INDEX runs_by_start ON runs (started);
 CREATE TABLE measures (
     run     INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     place   INTEGER NOT NULL,
@@ -57,21 +62,13 @@ CREATE TABLE measures (
 CREATE INDEX measures_by_subject ON measures (subject, name);
 ";
 
-/// The columns that hold labels.
-const LABELS: [(&str, &str); 6] = [
-    ("runs", "subject"),
-    ("runs", "kernel"),
-    ("runs", "hardware"),
-    ("measures", "subject"),
-    ("measures", "name"),
-    ("measures", "unit"),
-];
-
 /// The history.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
+    /// Whether its runs have the name of their machine: one that is only read is as an earlier iotomy made it.
+    has_machines: bool,
 }
 
 impl Store {
@@ -97,7 +94,8 @@ impl Store {
             opened => opened,
         };
         let store = store.map_err(|error| HistoryError::from_sqlite("open", path, &error))?;
-        Ok(store.version()?.is_some().then_some(store))
+        let version = store.version()?;
+        Ok(version.map(|version| Self { has_machines: version >= WITH_MACHINES, ..store }))
     }
 
     /// Opens the store, or creates it, for its owner alone: command lines may contain secrets.
@@ -132,6 +130,7 @@ impl Store {
             Some(VERSION) => {}
             Some(_) => store.migrate()?,
         }
+        store.has_machines = true;
         Ok(store)
     }
 
@@ -158,7 +157,21 @@ impl Store {
         name: Option<&str>,
         version: &str,
     ) -> Result<u64, HistoryError> {
-        self.insert(run, name, version).map_err(|error| self.failed("write to", &error))
+        let kept = self.insert(run, name, version, false);
+        kept.map(|kept| kept.id).map_err(|error| self.failed("write to", &error))
+    }
+
+    /// As [`Store::keep_packed`], unless the same record is kept already.
+    ///
+    /// # Errors
+    /// When it cannot be written whole; the history is then as it was.
+    pub fn import(
+        &mut self,
+        run: &PackedRun,
+        name: Option<&str>,
+        version: &str,
+    ) -> Result<ImportedRun, HistoryError> {
+        self.insert(run, name, version, true).map_err(|error| self.failed("write to", &error))
     }
 
     fn insert(
@@ -166,13 +179,17 @@ impl Store {
         run: &PackedRun,
         name: Option<&str>,
         version: &str,
-    ) -> Result<u64, rusqlite::Error> {
+        only_once: bool,
+    ) -> Result<ImportedRun, rusqlite::Error> {
         let PackedRun { index, bytes, packed } = run;
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if only_once && let Some(id) = same_record(&transaction, run)? {
+            return Ok(ImportedRun { id, is_again: true });
+        }
         transaction.execute(
             "INSERT INTO runs (name, schema, kind, started, subject, version, kernel, hardware, \
-             bytes, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             machine, bytes, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 name,
                 index.schema,
@@ -182,6 +199,7 @@ impl Store {
                 version,
                 index.kernel,
                 index.hardware,
+                index.machine,
                 bytes.cast_signed(),
                 packed,
             ],
@@ -208,7 +226,7 @@ impl Store {
             }
         }
         transaction.commit()?;
-        Ok(id.cast_unsigned())
+        Ok(ImportedRun { id: id.cast_unsigned(), is_again: false })
     }
 
     fn connect(path: &Path) -> Result<Self, rusqlite::Error> {
@@ -223,7 +241,7 @@ impl Store {
     fn connect_as(path: &Path, is_alone: bool) -> Result<Self, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        let store = Self { connection, path: path.to_owned() };
+        let store = Self { connection, path: path.to_owned(), has_machines: false };
         store.connection.busy_timeout(PATIENCE)?;
         if is_alone {
             store.connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -250,7 +268,7 @@ impl Store {
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(name + "?immutable=1", flags)?;
-        let store = Self { connection, path: path.to_owned() };
+        let store = Self { connection, path: path.to_owned(), has_machines: false };
         store.pragma("user_version")?;
         Ok(store)
     }
@@ -291,44 +309,6 @@ impl Store {
         transaction.commit().map_err(failed)
     }
 
-    /// Gives an index of version 1, whose texts could be as long as records, labels instead.
-    fn migrate(&mut self) -> Result<(), HistoryError> {
-        let shortened = self.try_migrate().map_err(|error| self.failed("write to", &error))?;
-        if shortened {
-            // What is not given back to the file system is used again.
-            let _ = self.shrink();
-        }
-        Ok(())
-    }
-
-    /// Whether any text was too long.
-    fn try_migrate(&mut self) -> Result<bool, rusqlite::Error> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another may have done it while this one waited.
-        let version: i64 =
-            transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let mut shortened = false;
-        for (table, column) in LABELS.iter().filter(|_| version < VERSION) {
-            let find = format!(
-                "SELECT {column} FROM {table} WHERE length(CAST({column} AS BLOB)) > ? LIMIT 1"
-            );
-            let shorten =
-                format!("UPDATE OR REPLACE {table} SET {column} = ?1 WHERE {column} = ?2");
-            // One after another: each may be as long as a record.
-            while let Some(text) = transaction
-                .query_row(&find, [LONGEST as i64], |row| row.get::<_, String>(0))
-                .optional()?
-            {
-                transaction.execute(&shorten, params![label(&text), text])?;
-                shortened = true;
-            }
-        }
-        transaction.pragma_update(None, "user_version", VERSION)?;
-        transaction.commit()?;
-        Ok(shortened)
-    }
-
     /// The version of the tables; `None` where there are none yet.
     fn version(&self) -> Result<Option<i64>, HistoryError> {
         let failed = |error: rusqlite::Error| HistoryError::from_sqlite("read", &self.path, &error);
@@ -357,6 +337,11 @@ impl Store {
         Ok((application, found, tables))
     }
 
+    /// Where the name of a run's machine is.
+    pub(crate) fn machine_column(&self) -> &'static str {
+        if self.has_machines { "runs.machine" } else { "''" }
+    }
+
     fn pragma(&self, name: &str) -> Result<i64, rusqlite::Error> {
         self.connection.pragma_query_value(None, name, |row| row.get(0))
     }
@@ -371,7 +356,7 @@ impl Store {
     /// # Errors
     /// When a kept run may not be stored.
     pub fn close(self) -> Result<(), HistoryError> {
-        let Self { connection, path } = self;
+        let Self { connection, path, .. } = self;
         connection
             .close()
             .map_err(|(_, error)| HistoryError::from_sqlite("close", &path, &error))?;

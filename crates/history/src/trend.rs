@@ -1,12 +1,12 @@
 //! A measure over time, and where its level changed.
 
+use iotomy_record::label::label;
+use iotomy_record::measures::{earlier_name, present_name};
 use iotomy_record::{Point, Trend};
 use iotomy_stats::changes;
 use rusqlite::params;
 
-use crate::label::label;
-use crate::measures::{earlier_name, present_name};
-use crate::{HistoryError, Store};
+use crate::{HistoryError, KeptMachine, Store};
 
 /// The rate of false changes. A trend is viewed repeatedly, and days are less independent than
 /// runs, so it is below the usual 5 in 100.
@@ -29,20 +29,28 @@ pub(crate) struct Series<'a> {
     pub(crate) measure: &'a str,
 }
 
+/// The trend that is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked<'a> {
+    /// The subject, or a part of one.
+    pub subject: &'a str,
+    /// The kind of runs; without it, the one least disturbed by being watched.
+    pub kind: Option<&'a str>,
+    /// The measure; without it, the first one.
+    pub measure: Option<&'a str>,
+    /// At most so many runs of a machine, the last ones.
+    pub most: Option<usize>,
+    /// Only of this machine.
+    pub machine: Option<&'a KeptMachine>,
+}
+
 impl Store {
-    /// A measure of the subject `asked` over the last `most` runs on the machine of the newest of
-    /// them. Without `kind` the kind is that of the runs least disturbed by being watched, without
-    /// `measure` it is the first one.
+    /// A measure over the last runs, of each machine by itself, in the order of their names.
     ///
     /// # Errors
     /// When nothing is kept of it, or the history cannot be read.
-    pub fn trend(
-        &self,
-        asked: &str,
-        kind: Option<&str>,
-        measure: Option<&str>,
-        most: Option<usize>,
-    ) -> Result<Trend, HistoryError> {
+    pub fn trends(&self, wanted: &Asked<'_>) -> Result<Vec<Trend>, HistoryError> {
+        let Asked { subject: asked, kind, measure, most, machine } = *wanted;
         let subject = self.subject(asked)?;
         let kinds = self.texts(
             "SELECT DISTINCT runs.kind FROM measures JOIN runs ON runs.id = measures.run \
@@ -75,22 +83,41 @@ impl Store {
             });
         };
         let series = Series { kind: &kind, subject: &subject, measure: &measure };
-        let hardware = self.newest_hardware(series)?;
-        let (mut points, unit) = self.points(series, &hardware)?;
+        let others: Vec<String> = names.iter().filter(|name| **name != measure).cloned().collect();
+        let machines = self.machines_of_series(series)?;
         let all = self.count(series)?;
-        let elsewhere = all.saturating_sub(points.len() as u64);
-        points.drain(..points.len().saturating_sub(most.unwrap_or(MOST).min(MOST)));
-        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-        Ok(Trend {
-            changes: changes(&values, ALPHA, SEED),
-            others: names.into_iter().filter(|name| *name != measure).collect(),
-            kind,
-            subject,
-            measure,
-            unit,
-            points,
-            elsewhere,
-        })
+        let mut trends = Vec::new();
+        for one in machines.iter().filter(|one| machine.is_none_or(|wanted| wanted == *one)) {
+            let (mut points, unit) = self.points(series, one)?;
+            let elsewhere = match machine.is_some() || machines.len() == 1 {
+                true => all.saturating_sub(points.len() as u64),
+                // The others are told by themselves.
+                false => 0,
+            };
+            points.drain(..points.len().saturating_sub(most.unwrap_or(MOST).min(MOST)));
+            let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+            trends.push(Trend {
+                changes: changes(&values, ALPHA, SEED),
+                others: others.clone(),
+                kind: kind.clone(),
+                subject: subject.clone(),
+                measure: measure.clone(),
+                unit,
+                points,
+                machine: match machines.iter().filter(|other| other.name == one.name).count() {
+                    1 => one.title(),
+                    _ => one.long_title(),
+                },
+                elsewhere,
+            });
+        }
+        match trends.is_empty() {
+            true => Err(HistoryError::NoTrend {
+                asked: asked.to_owned(),
+                alike: machine.map_or_else(String::new, |one| format!(" on {}", one.title())),
+            }),
+            false => Ok(trends),
+        }
     }
 
     /// The subject of this name, or the only one with it in its name.
@@ -119,14 +146,13 @@ impl Store {
         Err(HistoryError::NoTrend { asked: asked.clone(), alike })
     }
 
-    fn newest_hardware(&self, series: Series<'_>) -> Result<String, HistoryError> {
-        let text = "SELECT runs.hardware FROM measures JOIN runs ON runs.id = measures.run \
-                    WHERE measures.subject = ?1 AND measures.name IN (?2, ?3) AND runs.kind = ?4 \
-                    ORDER BY runs.started DESC, runs.id DESC LIMIT 1";
+    /// The machines that have runs of a series.
+    fn machines_of_series(&self, series: Series<'_>) -> Result<Vec<KeptMachine>, HistoryError> {
+        let condition = "runs.kind = ?4 AND runs.id IN (SELECT run FROM measures \
+                         WHERE measures.subject = ?1 AND measures.name IN (?2, ?3))";
         let wanted =
             params![series.subject, series.measure, earlier_name(series.measure), series.kind];
-        let found = self.connection.query_row(text, wanted, |row| row.get(0));
-        found.map_err(|error| self.failed("read", &error))
+        self.machines_of(condition, wanted)
     }
 
     fn count(&self, series: Series<'_>) -> Result<u64, HistoryError> {
@@ -142,22 +168,20 @@ impl Store {
     fn points(
         &self,
         series: Series<'_>,
-        hardware: &str,
+        machine: &KeptMachine,
     ) -> Result<(Vec<Point>, String), HistoryError> {
         let failed = |error: rusqlite::Error| self.failed("read", &error);
-        let text = "SELECT runs.id, runs.name, runs.started, measures.value, measures.runs, \
-                    runs.kernel, runs.version, measures.unit \
-                    FROM measures JOIN runs ON runs.id = measures.run \
-                    WHERE measures.subject = ?1 AND measures.name IN (?2, ?3) AND runs.kind = ?4 \
-                    AND runs.hardware = ?5 ORDER BY runs.started, runs.id";
-        let mut query = self.connection.prepare(text).map_err(failed)?;
-        let wanted = params![
-            series.subject,
-            series.measure,
-            earlier_name(series.measure),
-            series.kind,
-            hardware
-        ];
+        let text = format!(
+            "SELECT runs.id, runs.name, runs.started, measures.value, measures.runs, \
+             runs.kernel, runs.version, measures.unit \
+             FROM measures JOIN runs ON runs.id = measures.run \
+             WHERE measures.subject = ?1 AND measures.name IN (?2, ?3) AND runs.kind = ?4 \
+             AND {} ORDER BY runs.started, runs.id",
+            machine.condition(self.machine_column())
+        );
+        let mut query = self.connection.prepare(&text).map_err(failed)?;
+        let wanted =
+            params![series.subject, series.measure, earlier_name(series.measure), series.kind];
         let rows = query.query_map(wanted, |row| {
             let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
             let point = Point {
@@ -178,7 +202,8 @@ impl Store {
         Ok((same.map(|(point, _)| point).collect(), unit))
     }
 
-    fn texts(
+    /// The texts that a query finds.
+    pub(crate) fn texts(
         &self,
         text: &str,
         wanted: impl rusqlite::Params,

@@ -38,7 +38,7 @@ fn compared(store: &Store, race: &Race) -> Result<Against, HistoryError> {
     let candidate = Candidate {
         kind: "race",
         subjects: commands.collect(),
-        machine: &race.machine,
+        machine: race.machine.clone(),
         id: None,
         is_unjudged: false,
     };
@@ -96,8 +96,9 @@ fn without_a_run_the_one_made_or_kept_after_the_baseline_is_meant() {
     for (minute, name) in [(1, "old"), (5, "now"), (6, "main")] {
         keep(&mut store, name, &race(minute, &["work"], 10));
     }
-    let after =
-        |store: &Store, name: &str| store.newest_after(&Pick::from_text(name)).map(|run| run.id);
+    let after = |store: &Store, name: &str| {
+        store.newest_after(&Pick::from_text(name), None).map(|run| run.id)
+    };
     assert_eq!(after(&store, "now").unwrap(), 3);
     assert!(matches!(after(&store, "main"), Err(HistoryError::NoRun { .. })));
     // Imported, and older than what was kept before it.

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use iotomy_history::{Filter, HistoryError, Identity, Pick, Store, set_aside};
+use iotomy_history::{Asked, Filter, HistoryError, Identity, Pick, Store, set_aside};
 use iotomy_record::store::{Record, RecordRef, parse_record, parse_trace};
-use iotomy_record::{LedgerRow, Limit, Limits, Machine, Trace, arbitrary};
+use iotomy_record::{LedgerRow, Limit, Limits, Machine, Trace, Trend, arbitrary};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -46,6 +46,17 @@ fn filled(path: &Path, count: u32) -> Store {
         store.keep(RecordRef::Limits(&record), name, "0.1").unwrap();
     }
     store
+}
+
+fn asked(subject: &str) -> Asked<'_> {
+    Asked { subject, ..Asked::default() }
+}
+
+/// The trend of the only machine.
+fn trend(store: &Store, subject: &str) -> Result<Trend, HistoryError> {
+    let mut trends = store.trends(&asked(subject))?;
+    assert_eq!(trends.len(), 1);
+    Ok(trends.remove(0))
 }
 
 fn all(store: &Store) -> Vec<u64> {
@@ -107,7 +118,7 @@ fn one_of_a_later_version_is_refused_and_left_as_it_is() {
         [Store::open(&path).map(drop).unwrap_err(), Store::make(&path).map(drop).unwrap_err()]
     {
         let text = error.to_string();
-        assert!(text.contains("has version 7, and this iotomy supports 2; use a newer"), "{text}");
+        assert!(text.contains("has version 7, and this iotomy supports 3; use a newer"), "{text}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
 }
@@ -139,10 +150,10 @@ fn a_long_command_line_is_kept_once_and_found_by_itself() {
     assert!(fs::metadata(&path).unwrap().len() < 2 << 20);
     let store = Store::open(&path).unwrap().unwrap();
     assert_eq!(store.record(1).unwrap(), Record::Trace(Box::new(long.clone())));
-    let trend = store.trend(&long.command.join(" "), None, None, None).unwrap();
+    let trend = trend(&store, &long.command.join(" ")).unwrap();
     assert_eq!(trend.points.iter().map(|point| point.id).collect::<Vec<_>>(), [1, 2]);
     assert!(store.list(&Filter::default()).unwrap().iter().all(|run| run.subject.len() <= 1024));
-    assert_eq!(store.newest_after(&Pick::Number(1)).unwrap().id, 2);
+    assert_eq!(store.newest_after(&Pick::Number(1), None).unwrap().id, 2);
 }
 
 #[test]
@@ -156,6 +167,7 @@ fn the_long_texts_of_an_older_history_are_shortened_when_it_is_written_to() {
     let older = rusqlite::Connection::open(&path).unwrap();
     older.execute("UPDATE runs SET subject = ? WHERE id = 2", [&text]).unwrap();
     older.execute("UPDATE measures SET subject = ? WHERE run = 2", [&text]).unwrap();
+    older.execute_batch("DROP INDEX runs_by_start; ALTER TABLE runs DROP COLUMN machine").unwrap();
     older.pragma_update(None, "user_version", 1).unwrap();
     drop(older);
     let before = fs::metadata(&path).unwrap().len();
@@ -163,9 +175,9 @@ fn the_long_texts_of_an_older_history_are_shortened_when_it_is_written_to() {
     assert_eq!(Store::open(&path).unwrap().unwrap().find(&Pick::Last).unwrap().subject, text);
     kept(&path, &traced(100_000, 3));
     let store = Store::open(&path).unwrap().unwrap();
-    let trend = store.trend(&text, None, None, None).unwrap();
-    assert_eq!(trend.points.iter().map(|point| point.id).collect::<Vec<_>>(), [2, 3]);
-    assert_eq!(store.trend(&short.command.join(" "), None, None, None).unwrap().points.len(), 1);
+    let found = trend(&store, &text).unwrap();
+    assert_eq!(found.points.iter().map(|point| point.id).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(trend(&store, &short.command.join(" ")).unwrap().points.len(), 1);
     assert!(fs::metadata(&path).unwrap().len() < before / 4, "of {before}");
     assert_eq!(store.record(2).unwrap(), Record::Trace(Box::new(long)));
 }
@@ -279,15 +291,21 @@ fn a_trend_has_the_runs_in_order_and_the_change_among_them() {
     elsewhere.machine.cpus = 64;
     elsewhere.started = "2025-01-01T00:00:00Z".into();
     store.keep(RecordRef::Limits(&elsewhere), None, "0.1").unwrap();
-    let trend = store.trend("limits", None, None, None).unwrap();
+    let both = store.trends(&asked("limits")).unwrap();
+    assert_eq!(both.iter().map(|one| one.points.len()).collect::<Vec<_>>(), [24, 1]);
+    let machine = store.machine("2 x").unwrap();
+    let here = Asked { machine: Some(&machine), ..asked("limits") };
+    let trend = store.trends(&here).unwrap().remove(0);
     assert_eq!((trend.measure.as_str(), trend.unit.as_str()), ("syscall", "ns"));
     assert_eq!((trend.points.len(), trend.elsewhere), (24, 1));
     assert_eq!(trend.changes, [14]);
     assert!(trend.points.windows(2).all(|pair| pair[0].started < pair[1].started));
-    assert_eq!(store.trend("limit", None, None, Some(5)).unwrap().points.len(), 5);
-    let unknown = store.trend("make", None, None, None).unwrap_err().to_string();
+    let last = Asked { most: Some(5), ..here };
+    assert_eq!(store.trends(&last).unwrap()[0].points.len(), 5);
+    let unknown = store.trends(&asked("make")).unwrap_err().to_string();
     assert_eq!(unknown, "no run of \"make\" is kept; known: \"limits\"");
-    let unknown = store.trend("limits", None, Some("wall"), None).unwrap_err().to_string();
+    let wall = Asked { measure: Some("wall"), ..asked("limits") };
+    let unknown = store.trends(&wall).unwrap_err().to_string();
     assert!(unknown.contains("known: syscall"), "{unknown}");
 }
 
@@ -313,7 +331,8 @@ fn a_trend_of_the_run_queue_delay_has_the_runs_that_were_kept_as_waiting() {
     assert_eq!(renamed, 2);
     let store = Store::open(&path).unwrap().unwrap();
     for name in ["run queue delay", "runq", "waiting"] {
-        let trend = store.trend("make", None, Some(name), None).unwrap();
+        let named = Asked { measure: Some(name), ..asked("make") };
+        let trend = store.trends(&named).unwrap().remove(0);
         assert_eq!(trend.measure, "run queue delay");
         let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
         assert_eq!(values, [1000.0, 2000.0, 3000.0, 4000.0]);

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod baseline;
+mod machines;
 mod store;

@@ -19,6 +19,6 @@ pub mod title;
 pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota, Throttling};
 pub use kernel_text::kernel_text;
 pub use locale::speaks_utf8;
-pub use machine::{host_name, machine, named_machine, online_cpus};
+pub use machine::{host_name, is_in_container, machine, named_machine, online_cpus};
 pub use skip::Skip;
 pub use timestamp::rfc3339;

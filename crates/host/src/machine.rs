@@ -31,6 +31,11 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// Whether this process runs in a container, whose host name is its own.
+pub fn is_in_container() -> bool {
+    container(&Root(PathBuf::from("/"))).is_some()
+}
+
 /// The CPUs that are online, by their numbers.
 pub fn online_cpus() -> Vec<u32> {
     let text = Root(PathBuf::from("/")).text("sys/devices/system/cpu/online").unwrap_or_default();

@@ -31,3 +31,17 @@ impl fmt::Display for InText {
 }
 
 impl std::error::Error for InText {}
+
+/// Messages of the standard library for a text that is not a number, and their meaning.
+const PARSERS: [(&str, &str); 5] = [
+    (": invalid digit found in string", ": expected a whole number"),
+    (": cannot parse integer from empty string", ": expected a whole number"),
+    (": number too large to fit in target type", ": the number is too large"),
+    (": number too small to fit in target type", ": the number is too small"),
+    (": invalid float literal", ": expected a number"),
+];
+
+/// A message with what it says of numbers in our words.
+pub(crate) fn plain(message: String) -> String {
+    PARSERS.iter().fold(message, |text, (said, plain)| text.replacen(said, plain, 1))
+}

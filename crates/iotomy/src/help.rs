@@ -59,15 +59,15 @@ fn with_manual(command: Command, name: &str, width: usize) -> Command {
         let name = below(name, &one);
         with_manual(one, &name, width)
     });
-    command.after_help(short_help(manual)).after_long_help(long)
+    command.after_help(short_help(manual, width)).after_long_help(long)
 }
 
 /// The examples alone.
-fn short_help(manual: &Manual) -> String {
+fn short_help(manual: &Manual, width: usize) -> String {
     let mut text = String::from("Examples:");
     for line in manual.examples.iter().flat_map(|(lines, _)| lines.lines()) {
-        text.push_str("\n  ");
-        text.push_str(line);
+        text.push('\n');
+        text.push_str(&continued(line, 2, width));
     }
     text
 }
@@ -89,8 +89,44 @@ fn long_help(manual: &Manual, name: &str, command: &Command, width: usize) -> St
     text.push_str("Examples:");
     for (lines, says) in manual.examples {
         text.push_str(&format!("\n{}", wrapped(says, 2, width)));
-        let lines: Vec<String> = lines.lines().map(|line| format!("      {line}")).collect();
+        let lines: Vec<String> = lines.lines().map(|line| continued(line, 6, width)).collect();
         text.push_str(&lines.join("\n"));
+    }
+    text
+}
+
+/// A line for a shell in lines of at most `width` columns, each but the last with a backslash at its end: the parser would
+/// wrap it without. A word, which quotes hold together, stays whole.
+fn continued(line: &str, indent: usize, width: usize) -> String {
+    const BACKSLASH: &str = " \\";
+    let mut text = format!("{}{line}", " ".repeat(indent));
+    if text.chars().count() <= width {
+        return text;
+    }
+    text.clear();
+    let (mut quote, mut column) = (None, 0);
+    let words = line.split(|sign| {
+        match quote {
+            None if ['\'', '"'].contains(&sign) => quote = Some(sign),
+            Some(open) if open == sign => quote = None,
+            _ => {}
+        }
+        quote.is_none() && sign == ' '
+    });
+    for word in words {
+        let wide = word.chars().count();
+        if text.is_empty() {
+            text = " ".repeat(indent);
+            column = indent;
+        } else if column + 1 + wide + BACKSLASH.len() > width {
+            text = format!("{text}{BACKSLASH}\n{}", " ".repeat(indent + 4));
+            column = indent + 4;
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += wide;
     }
     text
 }

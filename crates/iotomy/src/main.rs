@@ -108,7 +108,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
     let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
     // A value's own parser may quote the value.
     let text = screen::shown_lines(&text);
-    let text = PARSERS.iter().fold(text, |text, (said, plain)| text.replacen(said, plain, 1));
+    let text = errors::plain(text);
     let _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(COULD_NOT_RUN)
 }
@@ -161,12 +161,3 @@ fn print(answer: &clap::Error) -> io::Result<()> {
         }
     }
 }
-
-/// Messages of the standard library for a text that is not a number, and their meaning.
-const PARSERS: [(&str, &str); 5] = [
-    (": invalid digit found in string", ": expected a whole number"),
-    (": cannot parse integer from empty string", ": expected a whole number"),
-    (": number too large to fit in target type", ": the number is too large"),
-    (": number too small to fit in target type", ": the number is too small"),
-    (": invalid float literal", ": expected a number"),
-];

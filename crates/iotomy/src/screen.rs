@@ -35,7 +35,7 @@ pub(crate) struct OutputStyle {
     ascii: bool,
 }
 
-/// The widest a report gets, however wide the terminal.
+/// The widest that the text of a report gets, however wide the terminal: tables take what they need.
 const WIDEST: usize = 100;
 /// The narrowest, below which a table is not a table.
 const NARROWEST: usize = 60;
@@ -44,15 +44,16 @@ impl OutputStyle {
     /// The style of a report on `stream`.
     pub(crate) fn on(self, stream: &(impl AsFd + IsTerminal)) -> Style {
         let terminal = stream.is_terminal();
-        let columns = rustix::termios::tcgetwinsize(stream).ok().filter(|_| terminal);
-        let columns = columns.map_or(WIDEST, |size| usize::from(size.ws_col));
+        let size = rustix::termios::tcgetwinsize(stream).ok().filter(|_| terminal);
+        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
         let color = match self.color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => terminal && set("NO_COLOR").is_none() && !is_dumb(),
         };
-        let width = if columns == 0 { WIDEST } else { columns.clamp(NARROWEST, WIDEST) };
-        Style { color, unicode: self.unicode(), width }
+        let width = columns.map_or(WIDEST, |columns| columns.clamp(NARROWEST, WIDEST));
+        let table_width = columns.unwrap_or_else(wanted_columns);
+        Style { color, unicode: self.unicode(), width, table_width }
     }
 
     /// The style of a view on a whole, empty terminal.
@@ -65,9 +66,14 @@ impl OutputStyle {
         iotomy_report::live::Setting { color, unicode: self.unicode(), ..Default::default() }
     }
 
-    /// The style of a report in a file: the same width everywhere.
+    /// The style of a report in a file: the same width everywhere, unless the user wants another.
     pub(crate) fn in_a_file(self) -> Style {
-        Style { color: self.color == Color::Always, unicode: self.unicode(), width: WIDEST }
+        Style {
+            color: self.color == Color::Always,
+            unicode: self.unicode(),
+            width: WIDEST,
+            table_width: wanted_columns(),
+        }
     }
 
     fn unicode(self) -> bool {
@@ -105,6 +111,14 @@ impl StatusLine {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
+}
+
+/// The columns for tables where no terminal has any; 0 without a wish.
+fn wanted_columns() -> usize {
+    /// Beyond any table.
+    const MOST: usize = 2_000;
+    let columns = set("COLUMNS").and_then(|columns| columns.to_str()?.parse().ok());
+    columns.unwrap_or(0usize).min(MOST)
 }
 
 fn set(name: &str) -> Option<std::ffi::OsString> {

@@ -21,5 +21,6 @@ pub(crate) mod report;
 mod saving;
 pub(crate) mod show;
 mod target;
+mod this_machine;
 pub(crate) mod trace;
 mod view;

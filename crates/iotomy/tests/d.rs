@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
-use support::{bpf, doubled_until, iotomy, send, until};
+use support::{bpf, doubled_until, has, iotomy, send, until};
 
 /// A run of `iotomy d`; `None` where BPF does not work.
 fn d(words: &[&str]) -> Option<Output> {
@@ -38,6 +38,61 @@ fn calls_of_a_command_are_counted_from_its_first_to_its_last() {
     let Some(run) = d(&["-q", "-n", program, "-c", WRITES]) else { return };
     assert_eq!(stdout(&run), "8192 23\nexecve 1\nexit_group 1\n", "{run:?}");
     assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+}
+
+#[test]
+fn calls_without_a_name_fire_probes_that_say_so() {
+    if !has("perl") {
+        return;
+    }
+    let program = "syscall:::entry /pid == $target && probefunc == \"syscall_other\"/ { @[\"entry\"] = count(); }
+                   syscall:::return /pid == $target && errno == ENOSYS/ { @[probefunc] = count(); }
+                   END { printa(\"%s %@d\\n\", @); }";
+    let calls = "perl -e 'syscall(500), syscall(999), syscall(16385), syscall(-5) for 1..23'";
+    let Some(run) = d(&["-q", "-n", program, "-c", calls]) else { return };
+    let text = stdout(&run);
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["entry 69", "syscall_500 23", "syscall_other 69"], "{run:?}");
+}
+
+/// Of processes that end long before the kernel's first tick in them. To ask it for their time has it book that, so they
+/// do so afterwards.
+#[test]
+fn vtimestamp_is_all_of_a_threads_time_on_a_cpu() {
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("short.py");
+    let text = "import os, time
+null = os.open('/dev/null', os.O_WRONLY)
+for n in range(40):
+    if os.fork() == 0:
+        end = time.monotonic_ns() + 500_000
+        while time.monotonic_ns() < end: pass
+        os.write(null, b'now')
+        os.write(null, b'cpu %d' % time.thread_time_ns())
+        os._exit(0)
+    os.wait()
+";
+    fs::write(&script, text).unwrap();
+    let program = "proc:::start /progenyof($target)/ { began[pid] = timestamp; }
+                   syscall::write:entry /began[pid] && arg2 == 3/ { self->read = vtimestamp; }
+                   syscall::write:entry /began[pid] && arg2 > 3/
+                   { printf(\"%s %d %d\\n\", copyinstr(arg1, arg2), self->read, timestamp - began[pid]); }";
+    let command = format!("python3 {}", script.display());
+    let Some(run) = d(&["-q", "-n", program, "-c", &command]) else { return };
+    let text = stdout(&run);
+    // What finds the interpreter may be a script that writes, too.
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("cpu ")).collect();
+    assert_eq!(lines.len(), 40, "{run:?}");
+    for line in lines {
+        let numbers = line.split(' ').map(|number| number.parse::<u64>().unwrap());
+        let [own, read, lived] = *numbers.collect::<Vec<_>>() else { panic!("{text}") };
+        // It has run a little before its start is told.
+        assert!(read * 2 > own && read < lived + 1_000_000_000, "{text}");
+    }
 }
 
 #[test]

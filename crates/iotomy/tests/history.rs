@@ -207,6 +207,7 @@ fn records_of_before_are_imported_byte_by_byte_and_others_are_refused() {
     let good = history.limits("good.json", 3, 80.0);
     fs::write(history.path("bad.json"), "{}").unwrap();
     let refused = history.refuses(&["history", "import", "good.json", "bad.json"]);
+    assert!(refused.contains("nothing imported of 2 files: "), "{refused}");
     assert!(refused.contains("bad.json: not a record"), "{refused}");
     assert!(!history.path("data").exists());
     assert_eq!(history.says(&["history", "import", "good.json"]), "good.json: run 1\n");

@@ -20,14 +20,14 @@ fn a_newer_history_is_refused_and_left_as_it_is() {
     let whole = fs::read(history.file()).unwrap();
     // The version stands at byte 60 of the file.
     let mut newer = whole.clone();
-    newer[63] = 3;
+    newer[63] = 4;
     fs::write(history.file(), &newer).unwrap();
     for words in
         [&["history", "list"][..], &["history", "rm", "1"], &["race", "--against", "main", "true"]]
     {
         let refused = history.refuses(words);
         assert!(
-            refused.contains("has version 3, and this iotomy supports 2; use a newer"),
+            refused.contains("has version 4, and this iotomy supports 3; use a newer"),
             "{words:?}: {refused}"
         );
     }
@@ -79,6 +79,7 @@ fn a_run_is_kept_whatever_page_is_damaged_and_what_is_set_aside_is_as_it_was() {
     }
     let folder = history.path("data/iotomy");
     let whole = fs::read(history.file()).unwrap();
+    fs::write(history.path("record.json"), record(9)).unwrap();
     let mut set_aside = 0;
     for page in 0..whole.len() / PAGE {
         let bytes = damaged(&whole, page);

@@ -127,12 +127,13 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
 fn a_full_disk_hides_no_run_that_is_kept() {
     let history = History::new();
     history.limits("small.json", 1, 80.0);
+    history.limits("other.json", 2, 80.0);
     for left in ["", "; rm -f data/iotomy/history.db-*"] {
         let script = format!(
             "\"$0\" history import small.json || exit 1; \
              dd if=/dev/zero of=data/full bs=1k status=none{left}; \
              \"$0\" history list && \"$0\" history show last && \"$0\" history export last && \
-             ! \"$0\" history import small.json"
+             ! \"$0\" history import other.json"
         );
         let Some(full) = mounted(&history, "-o size=256k", &script) else { return };
         let (out, said) = (String::from_utf8(full.stdout.clone()).unwrap(), stderr(&full));

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::{IOTOMY, Need, bare, has, iotomy, root, skip};
+use support::{IOTOMY, Need, bare, bpf, has, iotomy, root, skip};
 
 /// A command line of each verb; those of a record find `trace.json` and `race.json`.
 const VERBS: [&str; 20] = [
@@ -178,6 +178,25 @@ fn a_stack_that_is_refused_is_an_error_also_when_it_cannot_be_said() {
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {
     assert_eq!(each_verb(&["-f 0", "-f 1"], &[]), [""; 0]);
+}
+
+/// The types that libbpf needs are no reason to be refused: it has them from the kernel, too.
+#[test]
+fn files_that_may_not_grow_keep_nobody_from_watching_by_bpf() {
+    if !bpf() {
+        return;
+    }
+    let folder = folder();
+    for limit in ["-f 0", "-f 1"] {
+        for verb in [
+            "trace -q --observer bpf -- /bin/true",
+            "anatomy -q -- /bin/true",
+            "d -q -c true -n END{}",
+        ] {
+            let output = under(folder.path(), limit, &[], verb);
+            assert!(output.status.success(), "{limit}: {verb}: {output:?}");
+        }
+    }
 }
 
 #[test]

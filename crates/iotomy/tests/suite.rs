@@ -59,6 +59,7 @@ mod lab_resume;
 mod lab_shards;
 mod limited;
 mod limits;
+mod machines;
 mod namespace;
 mod outputs;
 mod outputs_attacked;

@@ -104,6 +104,7 @@ fn each_call_that_fulfils_it_has_a_record_and_the_newest_are_kept() {
         ] {
             assert!(stderr.contains(wanted), "{wanted}: {stderr}");
         }
+        assert!(!stderr.contains("--wait"), "{stderr}");
         let written = stderr.matches("iotomy: wrote record-").count() as u64;
         assert_eq!(written + left_out, ring.fired, "{stderr}");
     });

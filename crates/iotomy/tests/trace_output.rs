@@ -83,7 +83,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record["machine"],
             "machine",
             "kernel:text cpu:text cpus:u64 memory_bytes:u64 virtualization:text mitigations:text \
-             clock:text",
+             clock:text name:text?",
         );
         has_fields(
             &record["observer"],

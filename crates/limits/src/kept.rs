@@ -111,9 +111,11 @@ fn same_limit(a: &Limit, b: &Limit) -> bool {
 }
 
 /// Whether two descriptions are of the same machine, started with the same settings. Memory is left
-/// out: a guest's may grow and shrink as it runs.
+/// out: a guest's may grow and shrink as it runs. So is the name: the file is of this installation alone.
 fn same_machine(a: &Machine, b: &Machine) -> bool {
-    Machine { memory_bytes: 0, ..a.clone() } == Machine { memory_bytes: 0, ..b.clone() }
+    let settings =
+        |machine: &Machine| Machine { memory_bytes: 0, name: String::new(), ..machine.clone() };
+    settings(a) == settings(b)
 }
 
 /// Returns the id that distinguishes this installation from others, if the system has one.
@@ -198,7 +200,7 @@ mod tests {
         let other = Machine { mitigations: "off".into(), ..machine() };
         assert_eq!(cache.file(&other), file);
         assert_eq!(cache.load(&other), None);
-        let grown = Machine { memory_bytes: 7, ..machine() };
+        let grown = Machine { memory_bytes: 7, name: "node1".into(), ..machine() };
         assert!(cache.load(&grown).is_some());
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();

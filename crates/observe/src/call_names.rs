@@ -4,7 +4,7 @@ use iotomy_dtrace::StringTest;
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX};
 use iotomy_sys::syscalls::{self, Abi};
 
-use crate::naming::{call_name, plain_name};
+use crate::naming::{call_name, choice_name, plain_name};
 use crate::variables::fact;
 
 /// A bit for each number of a call whose name, as records have it, is as asked; of both entries.
@@ -42,6 +42,7 @@ pub(crate) fn descriptor(name: &str) -> Option<u8> {
 
 /// Whether a call's name, or a group's that it is in, is what a test asks for.
 pub(crate) fn is_of_call(test: &StringTest, name: &str) -> bool {
+    let name = choice_name(name);
     let plain = plain_name(name);
     let matches = |text: &str| test.pattern.matches(text.as_bytes());
     if test.fact == fact::CALL {

@@ -10,7 +10,7 @@ use iotomy_sys::syscalls::Abi;
 use iotomy_sys::{errno, syscalls};
 
 use crate::call_names::{bits, calls, descriptor, is_of_call, is_of_ring};
-use crate::naming::{CallNumber, call_name, plain_name};
+use crate::naming::{CallNumber, UNNAMED, call_name, choice_name, plain_name};
 use crate::ring_names;
 use crate::variables::{self, CallFacts, Sums, VARIABLES, fact};
 
@@ -150,6 +150,9 @@ fn names_nothing(test: &StringTest) -> Option<(&'static str, String)> {
     let text = String::from_utf8_lossy(test.pattern.prefix()).into_owned();
     let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).chain([ALL_RINGS]).collect();
     let (problem, near, known) = match test.fact {
+        fact::CALL if call_advice(&text).is_some() => {
+            return Some(("no call has this name", call_advice(&text)?));
+        }
         fact::CALL => (
             "no call has this name",
             nearest_call(&text),
@@ -162,6 +165,12 @@ fn names_nothing(test: &StringTest) -> Option<(&'static str, String)> {
         ),
     };
     Some((problem, near.map_or(known, |near| format!("did you mean \"{near}\"?"))))
+}
+
+/// What to choose in place of a number that is not distinguished.
+pub fn call_advice(name: &str) -> Option<String> {
+    let other = choice_name(name);
+    (other != name).then(|| format!("numbers that no call has, from {UNNAMED} on, are {other}"))
 }
 
 /// The call or the ring operation that a misspelt name may mean.

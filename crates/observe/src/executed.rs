@@ -45,8 +45,11 @@ const MOST_LINKS: u32 = 40;
 /// file's own, or is not known. `comm` is the kernel's name of the process.
 pub(crate) fn executed_as(pid: u32, exe: &[u8], comm: &[u8], argv: &[Vec<u8>]) -> Option<Vec<u8>> {
     let own = last(exe);
-    let first = argv.first().map_or(&[][..], |word| first_word(word));
     let is_other = |name: &[u8]| name != own && is_cut(name, comm);
+    let first = argv.first().map_or(&[][..], |word| match is_other(last(word)) {
+        true => word,
+        false => first_word(word),
+    });
     if comm.is_empty() || (is_cut(own, comm) && !is_other(last(first))) {
         return None;
     }
@@ -201,6 +204,9 @@ mod tests {
         let whole = Some(b"naps-for-a-long-time".to_vec());
         assert_eq!(name_of(&mut Command::new(&link)), whole);
         assert_eq!(name_of(Command::new("./naps-for-a-long-time").current_dir(&folder)), whole);
+        let spaced = folder.path().join("naps for\na long time");
+        symlink("/bin/sleep", &spaced).unwrap();
+        assert_eq!(name_of(&mut Command::new(&spaced)), Some(b"naps for\na long time".to_vec()));
         // The kernel's name is cut, and nothing that it leads to is found.
         assert_eq!(name_of(Command::new(&link).arg0("naps-for-a-long-way")), None);
         assert_eq!(name_of(Command::new("/bin/sleep").arg0("naps")), None);

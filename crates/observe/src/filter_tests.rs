@@ -16,6 +16,7 @@ fn a_name_that_nothing_has_is_a_problem_at_its_place() {
         ("call == \"ring:\"", "\"ring:\""),
         ("call == \"raed*\" || call == \"read\"", "\"raed*\""),
         ("group == \"%files\"", "\"%files\""),
+        ("call == \"syscall_999\"", "\"syscall_999\""),
     ] {
         let problem = Filter::new(text).unwrap_err();
         assert_eq!(&text[problem.span.clone()], name, "{}", problem.shown_in(text));
@@ -26,11 +27,34 @@ fn a_name_that_nothing_has_is_a_problem_at_its_place() {
         "call == \"ring:read*\"",
         "call == \"*(i386)\"",
         "call == \"syscall_*\"",
+        "call == \"syscall_500\"",
+        "call == \"syscall_other(i386)\"",
         "group == \"net\" && path == \"reed\"",
         "group == \"%ring\"",
     ] {
         assert!(Filter::new(text).is_ok(), "{text}");
     }
+}
+
+#[test]
+fn numbers_beyond_the_tables_are_one_call() {
+    for name in ["syscall_511", "syscall_999", "syscall_other"] {
+        for (text, expected) in [
+            ("call == \"syscall_other\"", Verdict::All),
+            ("call == \"syscall_*\"", Verdict::All),
+            ("call != \"read\"", Verdict::All),
+            ("call == \"syscall_5*\"", Verdict::None),
+            ("group == \"%io\"", Verdict::None),
+            ("fd == -1 && path == \"\"", Verdict::All),
+            ("errno == ENOSYS", Verdict::Open),
+        ] {
+            assert_eq!(verdict(text, name), expected, "{text} {name}");
+            let verdict = verdict(text, &format!("{name}(i386)"));
+            assert_eq!(verdict, expected, "{text} {name}(i386)");
+        }
+    }
+    let advice = Filter::new("call == \"syscall_999\"").unwrap_err().advice;
+    assert_eq!(advice, "numbers that no call has, from 511 on, are syscall_other");
 }
 
 #[test]

@@ -43,11 +43,12 @@ mod viewer;
 
 pub use bpf::{FEATURES, Feature, SwitchWatch, Wakeups, d, probe_rings, refused_features, uses};
 pub use callers::{CallerNames, name_callers};
-pub use compiled::nearest_call;
+pub use compiled::{call_advice, nearest_call};
 pub use error::ObserveError;
 pub use filter::Filter;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use iotomy_dtrace::{Glob, GlobError, Problem, nearest};
+pub use naming::is_call;
 pub use observer::{Observer, ObserverDeclaration, Probe};
 pub use price::{Price, Range, Work};
 pub use registry::{OBSERVERS, observer};

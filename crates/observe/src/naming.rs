@@ -15,13 +15,36 @@ pub(crate) type CallNumber = (Abi, u32);
 /// From this number on calls are not distinguished any more: no call of a kernel is near it.
 pub(crate) const BEYOND: u32 = 0x3fff;
 
+/// From this number on, calls that are chosen, by name or by a condition, are not distinguished: the kernel's side has
+/// one place for all of them in its tables.
+pub(crate) const UNNAMED: u32 = 511;
+
+/// The call without a name, as it is chosen and, from [`BEYOND`] on, as the record has it.
+const OTHER: &str = "syscall_other";
+
 /// A call as the record names it.
 pub(crate) fn call_name(abi: Abi, number: u32) -> String {
     let name = match number {
-        BEYOND.. => "syscall_other".to_owned(),
+        BEYOND.. => OTHER.to_owned(),
         number => syscalls::name(abi, number),
     };
     if abi == Abi::I386 { name + I386 } else { name }
+}
+
+/// The name by which a call is chosen that the record names so.
+pub(crate) fn choice_name(name: &str) -> &str {
+    let number = |plain: &str| plain.strip_prefix("syscall_")?.parse::<u32>().ok();
+    match number(plain_name(name)) {
+        Some(UNNAMED..) if name.ends_with(I386) => "syscall_other(i386)",
+        Some(UNNAMED..) => OTHER,
+        _ => name,
+    }
+}
+
+/// Whether calls can be chosen by this name.
+pub fn is_call(name: &str) -> bool {
+    let is_known = |abi| syscalls::number(abi, name).is_some_and(|number| number < UNNAMED);
+    name == OTHER || [Abi::X86_64, Abi::I386].into_iter().any(is_known)
 }
 
 /// A call's name as its manual page has it, whichever the entry.
@@ -80,15 +103,18 @@ pub(crate) fn called(exec: &str, comm: Option<&str>, argv: &[String]) -> String 
     let name = match comm.filter(|comm| !comm.is_empty()) {
         Some(comm) if is_cut(exec, comm) => exec,
         Some(comm) => {
-            let words = || argv.iter().take(3).map(|word| first_word(word));
-            match words().find(|word| is_cut(word, comm)) {
+            let mut all = argv.iter().take(3).flat_map(|word| names(word));
+            match all.find(|name| is_cut(name, comm)) {
                 Some(whole) => whole,
                 // The program chose a name: `node` calls its first thread one.
-                None if words().next() == Some(exec) => exec,
+                None if argv.first().is_some_and(|word| names(word).contains(&exec)) => exec,
                 None => comm,
             }
         }
-        None => argv.first().map(|word| first_word(word)).filter(|w| !w.is_empty()).unwrap_or(exec),
+        None => {
+            let first = argv.first().filter(|word| last(word) != exec);
+            first.map(|word| first_word(word)).filter(|word| !word.is_empty()).unwrap_or(exec)
+        }
     };
     if name == exec { String::new() } else { name.to_owned() }
 }
@@ -98,11 +124,20 @@ pub(crate) fn is_cut(name: &[u8], comm: &[u8]) -> bool {
     name == comm || (comm.len() == COMM && name.starts_with(comm))
 }
 
-/// The last component of a path, as in a process title: without a login shell's dash, and without
-/// the rest.
-fn first_word(word: &str) -> &str {
-    let name = basename(word.split_ascii_whitespace().next().unwrap_or_default());
+/// The names that an argument may have: one with spaces in it, or that of a title.
+fn names(word: &str) -> [&str; 2] {
+    [last(word), first_word(word)]
+}
+
+/// The last component of a path, without a login shell's dash.
+fn last(word: &str) -> &str {
+    let name = basename(word);
     name.strip_prefix('-').unwrap_or(name)
+}
+
+/// That of a process title, which has more behind it.
+fn first_word(word: &str) -> &str {
+    last(word.split_ascii_whitespace().next().unwrap_or_default())
 }
 
 /// Puts an image's calls in the record's order: most time first, then by name.
@@ -159,6 +194,21 @@ mod tests {
         assert_eq!(called("bash", "", &["-bash"]), "");
         assert_eq!(called("true", "", &[]), "");
         assert_eq!(called("true", "", &[""]), "");
+        assert_eq!(called("node", "MainThread", &["/usr/bin/node --require /x/y"]), "");
+    }
+
+    #[test]
+    fn a_name_with_blanks_is_whole() {
+        for name in ["a\nb c", "a\tb", "a b", " a", "a "] {
+            let argv = [format!("./in here/{name}"), "-x".to_owned()];
+            assert_eq!(super::called(name, None, &argv), "", "{name:?}");
+            assert_eq!(super::called(name, Some(name), &argv), "", "{name:?}");
+            // A link to it, and its cut name.
+            assert_eq!(super::called("busybox", Some(name), &argv), name);
+            let long = format!("{name} of more than fifteen bytes");
+            let argv = [format!("./{long}")];
+            assert_eq!(super::called("busybox", Some(&long[..15]), &argv), long);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use iotomy_sys::launch::Command;
 use crate::call_names::calls;
 use crate::compiled::Verdict;
 use crate::filter::Filter;
-use crate::naming::plain_name;
+use crate::naming::{choice_name, plain_name};
 use crate::ring_names;
 use crate::selection::Selection;
 
@@ -109,7 +109,7 @@ impl Request {
 
     /// Whether the call `name` is to be reported.
     pub fn wants(&self, name: &str) -> bool {
-        self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)))
+        self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(choice_name(name))))
             && self.filter.of_call(name) != Verdict::None
     }
 

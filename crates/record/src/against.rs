@@ -88,7 +88,10 @@ impl Machine {
         let number = |number: u32| number.to_string();
         let bytes = crate::numbers::bytes;
         let memory = |machine: &Self| bytes(u128::from(machine.memory_bytes >> 20) << 20);
+        let is_named = !self.name.is_empty() && !now.name.is_empty();
+        let name = |machine: &Self| if is_named { machine.name.clone() } else { String::new() };
         let rows = [
+            ("machine", name(self), name(now), true),
             ("kernel", self.kernel.clone(), now.kernel.clone(), true),
             ("cpu", self.cpu.clone(), now.cpu.clone(), true),
             ("cpus", number(self.cpus), number(now.cpus), true),
@@ -152,5 +155,10 @@ mod tests {
         let told: Vec<_> = found.iter().map(|d| (d.what.as_str(), d.matters)).collect();
         assert_eq!(told, [("kernel", true), ("memory", false), ("mitigations", true)]);
         assert_eq!((found[2].then.as_str(), found[2].now.as_str()), ("b: y", "b: z"));
+        let named = |name: &str| Machine { name: name.into(), ..then.clone() };
+        let found = named("node1").differences(&named("node2"));
+        assert_eq!((found[0].what.as_str(), found[0].matters, found.len()), ("machine", true, 1));
+        // One of before machines had names may be the same.
+        assert!(then.differences(&named("node1")).is_empty());
     }
 }

@@ -17,6 +17,10 @@ pub struct KeptRun {
     pub version: String,
     /// The kernel it ran on.
     pub kernel: String,
+    /// The name of the machine; empty where its record has none.
+    pub machine: String,
+    /// The hardware of the machine, in a line.
+    pub hardware: String,
     /// The size of its record as JSON.
     pub bytes: u64,
     /// Its first measure.
@@ -55,7 +59,9 @@ pub struct Trend {
     pub points: Vec<Point>,
     /// The first point of each new level.
     pub changes: Vec<usize>,
-    /// Runs on other machines, which are left out.
+    /// What the machine of the runs is called.
+    pub machine: String,
+    /// Runs that are left out: on other machines, or before the oldest.
     pub elsewhere: u64,
     /// Other measures of the same subject.
     pub others: Vec<String>,

@@ -36,6 +36,7 @@ impl Unit {
         let size = value.abs();
         let text = match self {
             _ if size == 0.0 => "0".to_owned(),
+            Self::Time if size < 0.1 => format!("{} ns", small(size)),
             Self::Time => duration(size),
             Self::Size => bytes(size as u128),
             Self::Rate => rate(size),
@@ -43,6 +44,14 @@ impl Unit {
             Self::Count => three_digits(size),
         };
         if value < 0.0 { format!("−{text}") } else { text }
+    }
+}
+
+/// Three digits of a value far below 1, such as the time of a byte.
+fn small(value: f64) -> String {
+    match value.log10().floor() {
+        place if place >= -6.0 => format!("{value:.*}", (2.0 - place) as usize),
+        _ => format!("{value:.2e}"),
     }
 }
 
@@ -171,6 +180,9 @@ mod tests {
     fn values_have_their_units() {
         assert_eq!(Unit::for_unit("bytes/s").shown(11.2e9), "11.2 GB/s");
         assert_eq!(Unit::for_unit("ns").shown(-1_500.0), "−1.50 µs");
+        assert_eq!(Unit::for_unit("ns").shown(0.000_632_8), "0.000633 ns");
+        assert_eq!(Unit::for_unit("ns").shown(-0.0632), "−0.0632 ns");
+        assert_eq!(Unit::for_unit("ns").shown(6.328e-9), "6.33e-9 ns");
         assert_eq!(Unit::for_unit("bytes").shown(4096.0), "4 KiB");
         assert_eq!(Unit::for_unit("").shown(1_000.0), "1,000");
     }

@@ -34,8 +34,7 @@ const TOLERANCE: f64 = 1.1;
 
 /// Whether limits belong to the machine a record was made on.
 pub(crate) fn are_of(limits: &Limits, machine: &Machine) -> bool {
-    let key = |machine: &Machine| (machine.kernel.clone(), machine.cpu.clone(), machine.cpus);
-    key(&limits.machine) == key(machine)
+    limits.machine.may_be(machine) && limits.machine.kernel == machine.kernel
 }
 
 fn of_limits(limits: Option<&Limits>) -> Vec<Ceiling> {

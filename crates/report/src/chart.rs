@@ -20,8 +20,8 @@ const SERIES: usize = 8;
 /// From this width on a box has a line around it.
 const APART: f64 = 5.0;
 
-/// The width of a usual letter of a legend, which has the size of text.
-const LEGEND_LETTER: f64 = 7.4;
+/// The width of a usual letter of a legend, which has the size of text, and of a label.
+const WIDE_LETTER: f64 = 7.4;
 
 /// The style of a picture in a file of its own: it includes the colours, which a page defines once
 /// for all.
@@ -90,7 +90,7 @@ impl Chart {
     fn foot(&self, below: &mut Drawing, high: f64, origin: &str) -> f64 {
         let (mut x, mut y) = (8.0, high + 16.0);
         for key in &self.legend {
-            let wide = 34.0 + columns(&key.label) as f64 * LEGEND_LETTER;
+            let wide = 34.0 + columns(&key.label) as f64 * WIDE_LETTER;
             if x + wide > below.wide && x > 8.0 {
                 (x, y) = (8.0, y + 18.0);
             }
@@ -289,12 +289,42 @@ const FEWEST_LETTERS: usize = 5;
 
 /// A text within this many units, its middle left out.
 pub(crate) fn fit(text: &str, wide: f64) -> String {
-    crate::page::elide(text, (wide / LETTER).max(4.0) as usize, "…")
+    crate::page::elide(text, letters(wide), "…")
+}
+
+/// The name of a process with its id, or with a count, within this many units: the end of the name is left out.
+pub(crate) fn fit_process(label: &str, wide: f64) -> String {
+    let letters = letters(wide);
+    if columns(label) <= letters {
+        return label.to_owned();
+    }
+    let at = [" (", " × "].iter().filter_map(|joint| label.rfind(joint)).max();
+    let (name, id) = label.split_at(at.unwrap_or(label.len()));
+    match letters.checked_sub(columns(id) + 1) {
+        Some(room) if room >= FEWEST_LETTERS => {
+            format!("{}…{id}", head(name, room).trim_end_matches([' ', '…']))
+        }
+        _ => fit(label, wide),
+    }
+}
+
+/// The letters that this many units have room for in any font: text that begins left of a picture is cut.
+fn letters(wide: f64) -> usize {
+    (wide / WIDE_LETTER).max(4.0) as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_keeps_its_id_and_is_cut_once() {
+        let fit = |label: &str| fit_process(label, 192.0);
+        assert_eq!(fit("nginx: master process n… (23094)"), "nginx: master pr… (23094)");
+        assert_eq!(fit("an_overlong_program_name × 1,210"), "an_overlong_prog… × 1,210");
+        assert_eq!(fit("a name (odd) of a command that is long"), "a name (…and that is long");
+        assert_eq!(fit("dd (29838)"), "dd (29838)");
+    }
 
     #[test]
     fn names_are_no_markup() {

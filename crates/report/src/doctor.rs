@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::looks::{is_only_coloured, keeps_to};
 
-    const PLAIN: Style = Style { color: false, unicode: true, width: 100 };
+    const PLAIN: Style = Style { color: false, unicode: true, width: 100, table_width: 0 };
 
     fn ready(name: &'static str, group: &'static str, detail: &str) -> TriedCheck {
         let (purpose, detail) = ("race: cold runs", Some(detail.to_owned()));

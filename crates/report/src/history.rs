@@ -3,6 +3,8 @@
 mod against;
 mod trend;
 
+use std::collections::BTreeSet;
+
 use iotomy_record::KeptRun;
 
 use crate::Style;
@@ -12,10 +14,13 @@ use crate::table::{Column, Row, Table};
 
 pub use against::against;
 pub(crate) use against::{print as print_against, sheets as sheets_against};
-pub use trend::trend;
+pub use trend::trends;
 
 /// Columns a command may take in front of a list's other columns.
 const SUBJECT: usize = 60;
+
+/// Columns a machine may take.
+const MACHINE: usize = 30;
 
 /// The runs as terminal text, ending in a line break; `older` ones are left out, and `kept` are
 /// kept, listed or not.
@@ -33,14 +38,21 @@ pub fn history(runs: &[KeptRun], older: u64, kept: u64, style: &Style) -> String
         page.wrapped(&[], Ink::Plain, "the history is empty; keep a run with --save");
         return page.finish();
     }
-    let mut table = Table::new(&[
+    let machine_of = |run: &KeptRun| (run.machine.clone(), run.hardware.clone());
+    let machines: BTreeSet<(String, String)> = runs.iter().map(machine_of).collect();
+    let mut columns = vec![
         Column::text("run", 9),
         Column::text("kind", 6),
         Column::text("name", 8),
         Column::text("started (UTC)", 5),
         Column::text("", 7),
         Column::number("record", "", 1),
-    ]);
+    ];
+    // Where all are of one, it is told by nothing.
+    if machines.len() > 1 {
+        columns.insert(3, Column::text("machine", 8));
+    }
+    let mut table = Table::new(&columns);
     let wide = runs.iter().map(|run| run.id.to_string().len()).max().unwrap_or(1);
     for run in runs {
         let subject = page.name(&run.subject, SUBJECT);
@@ -53,17 +65,19 @@ pub fn history(runs: &[KeptRun], older: u64, kept: u64, style: &Style) -> String
                 _ => format!("{} {}", page.name(&one.name, 20), amount(one.value, &one.unit)),
             }
         });
-        table.push(Row {
-            cells: vec![
-                format!("{:wide$}  {subject}", run.id),
-                page.name(&run.kind, 12),
-                name,
-                when(&page, &run.started),
-                measure,
-                bytes(u128::from(run.bytes)),
-            ],
-            ..Row::default()
-        });
+        let mut cells = vec![
+            format!("{:wide$}  {subject}", run.id),
+            page.name(&run.kind, 12),
+            name,
+            when(&page, &run.started),
+            measure,
+            bytes(u128::from(run.bytes)),
+        ];
+        if machines.len() > 1 {
+            let machine = if run.machine.is_empty() { &run.hardware } else { &run.machine };
+            cells.insert(3, page.name(machine, MACHINE));
+        }
+        table.push(Row { cells, ..Row::default() });
     }
     table.print(&mut page);
     if older > 0 {

@@ -16,6 +16,7 @@ use iotomy_record::store::Record;
 use crate::Source;
 use crate::escape::markup;
 use crate::section::{Answer, Block, Conclusion, Section, Tile};
+use crate::sections::PlacedSection;
 
 /// The colours, then the styles of marks and text.
 const STYLE: &str = concat!(
@@ -69,14 +70,15 @@ pub fn html(sources: &[Source<'_>], to: &mut dyn Write) -> io::Result<()> {
         (sections, packed)
     });
     let title = match sections.as_slice() {
-        [one] => one.title.clone(),
+        [one] => one.section.title.clone(),
+        [first, ..] if first.record.is_none() => first.section.title.clone(),
         many => format!("{} records", many.len()),
     };
     head(to, &title)?;
     top(to, &sections)?;
     writeln!(to, "<main id=\"main\">")?;
-    for (at, section) in sections.iter().enumerate() {
-        one(to, at + 1, section, &sources[at], &packed[at])?;
+    for placed in &sections {
+        one(to, placed, placed.record.map(|at| (&sources[at], packed[at].as_str())))?;
     }
     let version = env!("CARGO_PKG_VERSION");
     writeln!(
@@ -102,13 +104,13 @@ fn head(to: &mut dyn Write, title: &str) -> io::Result<()> {
 }
 
 /// The links to each record, or to each part of the only one.
-fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
+fn top(to: &mut dyn Write, sections: &[PlacedSection]) -> io::Result<()> {
     write!(
         to,
         "<a class=\"skip\" href=\"#main\">skip to the report</a>\n<header class=\"top\"><span class=\"brand\">iotomy</span><nav aria-label=\"on this page\"><ol>"
     )?;
     match sections {
-        [one] => {
+        [PlacedSection { section: one, .. }] => {
             if !one.findings.is_empty() {
                 write!(to, "<li><a href=\"#r1-findings\">{}</a></li>", heading(one))?;
             }
@@ -118,13 +120,15 @@ fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
             write!(to, "<li><a href=\"#r1-facts\">Record</a></li>")?;
         }
         many => {
-            for (at, section) in many.iter().enumerate() {
+            for placed in many {
+                // Of one command on many machines, the machine tells the records apart.
+                let title = placed.machine.as_ref().unwrap_or(&placed.section.title);
                 write!(
                     to,
-                    "<li><a href=\"#r{}\"><small>{}</small>{}</a></li>",
-                    at + 1,
-                    section.kind,
-                    markup(&short(&section.title))
+                    "<li><a href=\"#{}\"><small>{}</small>{}</a></li>",
+                    id(placed),
+                    placed.section.kind,
+                    markup(&short(title))
                 )?;
             }
         }
@@ -134,7 +138,7 @@ fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
 
 /// The largest number of links to the parts of the only record, and the columns of each.
 const WAYS: usize = 9;
-const WAY: usize = 30;
+const WAY: usize = 48;
 
 fn short(title: &str) -> String {
     crate::page::elide(title, WAY, "…")
@@ -149,18 +153,24 @@ fn named(block: &Block) -> Option<(&str, &str)> {
     }
 }
 
+/// Its place on the page.
+fn id(placed: &PlacedSection) -> String {
+    match placed.record {
+        Some(at) => format!("r{}", at + 1),
+        None => placed.name.clone(),
+    }
+}
+
 fn heading(section: &Section) -> &'static str {
     if section.kind == "sweep" { "Claims" } else { "Findings" }
 }
 
 fn one(
     to: &mut dyn Write,
-    number: usize,
-    section: &Section,
-    source: &Source<'_>,
-    packed: &str,
+    placed: &PlacedSection,
+    record: Option<(&Source<'_>, &str)>,
 ) -> io::Result<()> {
-    let id = format!("r{number}");
+    let (section, id) = (&placed.section, id(placed));
     let code = if matches!(section.kind, "trace" | "anatomy" | "copy" | "d") {
         " class=\"code\""
     } else {
@@ -171,14 +181,14 @@ fn one(
         "<section class=\"record\" id=\"{id}\" data-kind=\"{}\" aria-labelledby=\"{id}-title\">\n\
          <p class=\"kind\">{}</p>\n<h1{code} id=\"{id}-title\">{}</h1>",
         section.kind,
-        section.kind,
+        markup(&placed.kind()),
         markup(&section.title)
     )?;
     for Answer { tone, says, rest } in &section.answers {
         let (says, rest) = (markup(says), markup(rest));
         writeln!(to, "<p class=\"answer {tone}\"><strong>{says}</strong><span>{rest}</span></p>")?;
     }
-    if !section.tiles.is_empty() {
+    if !section.tiles.is_empty() && !placed.is_brief {
         write!(to, "<dl class=\"tiles\">")?;
         for Tile { label, value, note } in &section.tiles {
             let (value, note) = (markup(value), markup(note));
@@ -198,8 +208,18 @@ fn one(
         section.findings.iter().try_for_each(|found| finding(to, found))?;
         writeln!(to, "</ul>")?;
     }
-    section.blocks.iter().try_for_each(|block| write_block(to, &id, block))?;
-    facts(to, &id, section, source, packed)?;
+    match (placed.is_brief, record) {
+        (true, Some((source, _))) => {
+            let name = markup(source.name);
+            writeln!(
+                to,
+                "<p class=\"note\">Its pictures and tables are those of <code>iotomy report {name}</code>: of many \
+                 machines, only outliers have them here.</p>"
+            )?;
+        }
+        _ => section.blocks.iter().try_for_each(|block| write_block(to, &id, block))?,
+    }
+    facts(to, &id, section, record)?;
     writeln!(to, "</section>")
 }
 
@@ -254,18 +274,21 @@ fn facts(
     to: &mut dyn Write,
     id: &str,
     section: &Section,
-    source: &Source<'_>,
-    packed: &str,
+    record: Option<(&Source<'_>, &str)>,
 ) -> io::Result<()> {
-    writeln!(to, "<h2 id=\"{id}-facts\">Record</h2>\n<dl class=\"facts\">")?;
-    let size = crate::bytes(source.bytes.len() as u128);
-    let of_file = [
-        ("record", format!("{}, {size}", source.name)),
-        ("schema", source.record.as_ref().schema().to_owned()),
-    ];
-    for (label, text) in section.facts.iter().chain(&of_file) {
+    let head = if record.is_some() { "Record" } else { "Records" };
+    writeln!(to, "<h2 id=\"{id}-facts\">{head}</h2>\n<dl class=\"facts\">")?;
+    let of_file = record.map(|(source, _)| {
+        let size = crate::bytes(source.bytes.len() as u128);
+        [
+            ("record", format!("{}, {size}", source.name)),
+            ("schema", source.record.as_ref().schema().to_owned()),
+        ]
+    });
+    for (label, text) in section.facts.iter().chain(of_file.iter().flatten()) {
         writeln!(to, "<dt>{label}</dt><dd>{}</dd>", markup(text))?;
     }
+    let Some((source, packed)) = record else { return writeln!(to, "</dl>") };
     let name = embed::file_name(source.name);
     writeln!(
         to,

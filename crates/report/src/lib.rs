@@ -25,6 +25,7 @@ mod limits;
 pub mod live;
 #[cfg(test)]
 mod looks;
+mod machines;
 mod markdown;
 mod page;
 mod parts;
@@ -48,7 +49,7 @@ pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use d::{d, d_csv};
 pub use diff::{DiffView, diff, diff_csv, diff_markdown};
 pub use doctor::doctor;
-pub use history::{against, history, trend};
+pub use history::{against, history, trends};
 pub use html::html;
 pub use interval::interval;
 pub use iotomy_record::numbers::{bytes, duration, thousands};

@@ -7,7 +7,7 @@ use crate::{Source, Style, csv, html, markdown, parts, svg};
 
 /// A report keeps to its width and to the characters of a terminal, ASCII if requested.
 pub(crate) fn keeps_to(width: usize, unicode: bool, render: impl Fn(&Style) -> String) {
-    let text = render(&Style { color: false, unicode, width });
+    let text = render(&Style { unicode, width, ..Style::default() });
     assert!(unicode || text.is_ascii());
     for line in text.lines() {
         assert_eq!(iotomy_record::printable(line, true), line, "{line:?}");

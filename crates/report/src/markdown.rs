@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::escape::markdown;
-use crate::section::{Answer, Block, Section};
+use crate::section::{Answer, Block};
+use crate::sections::PlacedSection;
 use crate::sheet::{Align, Cell, Sheet};
 
 /// Rows of a table unless it was requested by itself.
@@ -14,11 +15,13 @@ const ROWS: usize = 25;
 pub(crate) struct Writer(String);
 
 impl Writer {
-    pub(crate) fn section(&mut self, section: &Section) {
+    pub(crate) fn placed(&mut self, placed: &PlacedSection) {
+        let PlacedSection { section, is_brief, .. } = placed;
         if !self.0.is_empty() {
             self.0.push('\n');
         }
-        let _ = writeln!(self.0, "# {} · {}\n", section.kind, markdown(&section.title));
+        let (kind, title) = (markdown(&placed.kind()), markdown(&section.title));
+        let _ = writeln!(self.0, "# {kind} · {title}\n");
         for Answer { says, rest, .. } in &section.answers {
             let rest = if rest.is_empty() { String::new() } else { format!(" {}", markdown(rest)) };
             let _ = writeln!(self.0, "- **{}**{rest}", markdown(says));
@@ -42,7 +45,7 @@ impl Writer {
                 let _ = writeln!(self.0, "  - {label}: {}", markdown(text));
             }
         }
-        for block in &section.blocks {
+        for block in section.blocks.iter().filter(|_| !is_brief) {
             match block {
                 Block::Sheet(sheet) if sheet.folded && sheet.rows.len() > ROWS => {}
                 Block::Sheet(sheet) => self.sheet(sheet, ROWS),

@@ -55,6 +55,11 @@ impl<'a> Page<'a> {
         self.style.width.max(20)
     }
 
+    /// Columns a line of a table may take, which is harder to read where it is cut than where it is long.
+    pub(crate) fn table_width(&self) -> usize {
+        self.width().max(self.style.table_width)
+    }
+
     /// The sign for something left out.
     pub(crate) fn ellipsis(&self) -> &'static str {
         if self.style.unicode { "…" } else { "..." }
@@ -105,13 +110,24 @@ impl<'a> Page<'a> {
         self.name(&text, WIDEST)
     }
 
+    /// An empty one of the same style.
+    pub(crate) fn another(&self) -> Page<'a> {
+        Page::new(self.style)
+    }
+
+    /// A line of [`another`](Page::another) page.
+    pub(crate) fn put(&mut self, line: &str) {
+        self.text += line;
+        self.text.push('\n');
+    }
+
     pub(crate) fn blank(&mut self) {
         self.text.push('\n');
     }
 
     /// One line of pieces, cut where it would be too wide.
     pub(crate) fn line(&mut self, pieces: &[(Ink, &str)]) {
-        let mut room = self.width();
+        let mut room = self.table_width();
         let mut line = String::new();
         for (ink, piece) in pieces {
             let piece = if self.style.unicode { piece.to_string() } else { ascii(piece) };
@@ -153,6 +169,25 @@ impl<'a> Page<'a> {
         self.lines(lead, ink, &lines, indent);
     }
 
+    /// As much of a text as [`Page::wrapped`] puts in `most` lines, cut between words, and not behind a number, which
+    /// its unit follows.
+    pub(crate) fn clipped(&self, lead: &[(Ink, &str)], text: &str, most: usize) -> String {
+        let indent: usize = lead.iter().map(|(_, text)| columns(text)).sum();
+        let (first, rest) =
+            (self.width().saturating_sub(indent), self.width() - indent.min(self.width() / 2));
+        let fits = |text: &str| wrap(text, first, rest).len() <= most;
+        if fits(text) {
+            return text.to_owned();
+        }
+        let words: Vec<&str> = text.split(' ').collect();
+        let ends = (1..words.len()).rev().filter(|end| !is_number(words[end - 1]));
+        let starts = ends.map(|end| {
+            let start = words[..end].join(" ");
+            format!("{} {}", start.trim_end_matches([',', ';', ':', '.']), self.ellipsis())
+        });
+        starts.into_iter().find(|start| fits(start)).unwrap_or_else(|| self.ellipsis().to_owned())
+    }
+
     fn lines(&mut self, lead: &[(Ink, &str)], ink: Ink, lines: &[String], hang: usize) {
         let space = " ".repeat(hang);
         for (i, line) in lines.iter().enumerate() {
@@ -168,6 +203,19 @@ impl<'a> Page<'a> {
 
     pub(crate) fn finish(self) -> String {
         self.text
+    }
+}
+
+/// Whether a word is a number, or stands between two.
+fn is_number(word: &str) -> bool {
+    let digits = word.trim_start_matches(['(', '−', '-', '≤', '±']);
+    let is_all = |c: char| c.is_ascii_digit() || [',', '.'].contains(&c);
+    match digits.ends_with(',') {
+        true => false,
+        false => {
+            ["…", "...", "×", "±", "≤"].contains(&word)
+                || !digits.is_empty() && digits.chars().all(is_all)
+        }
     }
 }
 
@@ -309,6 +357,20 @@ mod tests {
         assert_eq!(hanging("  a   ", "", 4, 13), "  a\n");
     }
 
+    #[test]
+    fn a_text_is_cut_between_words_and_a_number_keeps_its_unit() {
+        let style = Style { width: 20, ..Style::default() };
+        let clipped =
+            |text: &str, most| Page::new(&style).clipped(&[(Ink::Plain, "  ")], text, most);
+        assert_eq!(clipped("it slept for 600 ms", 2), "it slept for 600 ms");
+        assert_eq!(clipped("it all slept for 600 ms", 1), "it all slept for …");
+        assert_eq!(clipped("it slept, 600 ms of 1 s", 1), "it slept, 600 ms …");
+        assert_eq!(clipped("slept for 218 … 632 ns", 1), "slept for …");
+        assert_eq!(clipped("slept, and woke up again", 1), "slept, and woke …");
+        assert_eq!(clipped("awake; it ran, for 600 ms", 1), "awake; it ran …");
+        assert_eq!(clipped("anoverlongwordofitsown and", 1), "…");
+    }
+
     proptest! {
         #[test]
         fn nothing_is_wider_than_asked(text in "\\PC{0,60}", width in 2usize..40, color: bool) {
@@ -317,7 +379,7 @@ mod tests {
             for line in wrap(&text, width, width) {
                 prop_assert!(columns(&line) <= width, "{line:?}");
             }
-            let style = Style { color, unicode: true, width: 20 + width };
+            let style = Style { color, width: 20 + width, ..Style::default() };
             let mut page = Page::new(&style);
             page.line(&[(Ink::Bold, &text), (Ink::Plain, &text)]);
             let out = page.finish().replace("\x1b[1m", "").replace("\x1b[0m", "");

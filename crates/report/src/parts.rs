@@ -1,7 +1,7 @@
 //! Parts of a report by themselves: a picture as SVG, a table as CSV, any of them as Markdown.
 //!
 //! A part is called by its name in the record, `calls`; with several records, by the record's place in
-//! front, `2/calls`.
+//! front, `2/calls`. The parts of many machines are called `machines/overview`.
 
 use std::borrow::Cow;
 
@@ -11,6 +11,7 @@ use crate::chart::Chart;
 use crate::escape::csv_field;
 use crate::markdown::Writer;
 use crate::section::{Block, Section};
+use crate::sections::PlacedSection;
 use crate::sheet::{Cell, Sheet, Value};
 use crate::{Source, findings};
 
@@ -118,7 +119,7 @@ pub fn markdown(sources: &[Source<'_>], part: Option<&str>) -> Result<String, Pa
     if part.is_some() {
         to.sheet(pick(sheets(&sections), part, PartKind::Table)?.as_ref(), usize::MAX);
     } else {
-        sections.iter().for_each(|section| to.section(section));
+        sections.iter().for_each(|placed| to.placed(placed));
     }
     Ok(to.finish())
 }
@@ -129,17 +130,18 @@ enum Item<'a> {
     Sheet(Cow<'a, Sheet>),
 }
 
-fn sections(sources: &[Source<'_>]) -> Vec<Section> {
+fn sections(sources: &[Source<'_>]) -> Vec<PlacedSection> {
     let records: Vec<&Record> = sources.iter().map(|source| source.record).collect();
     crate::sections::all(&records)
 }
 
-fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {
+fn named(sections: &[PlacedSection]) -> Vec<(String, Item<'_>)> {
     let mut items = Vec::new();
-    for (at, section) in sections.iter().enumerate() {
+    for placed in sections {
+        let section = &placed.section;
         let name = |id: &str| match sections.len() {
             1 => id.to_owned(),
-            _ => format!("{}/{id}", at + 1),
+            _ => format!("{}/{id}", placed.name),
         };
         for block in &section.blocks {
             match block {
@@ -161,7 +163,7 @@ fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {
     items
 }
 
-fn sheets<'a>(sections: &'a [Section]) -> Vec<(String, Cow<'a, Sheet>)> {
+fn sheets<'a>(sections: &'a [PlacedSection]) -> Vec<(String, Cow<'a, Sheet>)> {
     let items = named(sections).into_iter();
     let sheets = items.filter_map(|(name, item)| match item {
         Item::Sheet(sheet) => Some((name, sheet)),

@@ -16,6 +16,7 @@ use crate::page::{Ink, Page};
 use crate::trace::{Warning, refusals};
 use crate::{Style, findings};
 pub use export::{race_csv, race_markdown};
+pub(crate) use headline::ratio;
 pub(crate) use section::section;
 
 /// The record as the text a terminal shows, ending in a line break. Any record renders.

@@ -269,7 +269,7 @@ impl Sheet {
 
 /// Printable text of a record at the width of a page.
 pub(crate) fn wide_style() -> crate::Style {
-    crate::Style { color: false, unicode: true, width: 400 }
+    crate::Style { width: 400, ..crate::Style::default() }
 }
 
 /// The class of an answer or a finding.

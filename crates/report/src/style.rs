@@ -9,10 +9,12 @@ pub struct Style {
     pub unicode: bool,
     /// Columns a line may take; below 20 it is taken for 20.
     pub width: usize,
+    /// Columns a table may take that needs more than that; nothing below `width`.
+    pub table_width: usize,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { color: false, unicode: true, width: 100 }
+        Self { color: false, unicode: true, width: 100, table_width: 0 }
     }
 }

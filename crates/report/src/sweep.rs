@@ -24,6 +24,7 @@ use crate::numbers::{bytes, counted, duration, thousands};
 use crate::page::{Ink, Page};
 
 use grid::Grid;
+pub(crate) use scale::Scale;
 pub(crate) use section::section;
 
 /// Columns a name of a record may take in a table's head or row.

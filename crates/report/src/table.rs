@@ -17,6 +17,9 @@ const SHORT_REMARKS: usize = 26;
 /// Space before a remark.
 const REMARK_GAP: usize = 3;
 
+/// How to see the columns that there is no room for.
+const HAS_ROOM: &str = "a wider terminal has room; in a file or pipe, COLUMNS=200";
+
 /// Space before every row.
 const INDENT: usize = 2;
 
@@ -121,7 +124,7 @@ impl<'a> Table<'a> {
     }
 
     fn fit(&mut self, page: &Page<'_>) -> Layout<'a> {
-        let layout = self.layout(page.width());
+        let layout = self.layout(page.table_width());
         for row in &mut self.rows {
             let cut = if self.columns[0].keeps_end { elide_front } else { elide };
             row.cells[0] = cut(&row.cells[0], layout.widths[0], page.ellipsis());
@@ -148,7 +151,7 @@ impl<'a> Table<'a> {
             print_row(page, row, &line);
         }
         if !layout.given_up.is_empty() {
-            let text = format!("too narrow to show: {}", layout.given_up.join(", "));
+            let text = format!("too narrow to show: {} ({HAS_ROOM})", layout.given_up.join(", "));
             page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
         }
     }
@@ -247,7 +250,7 @@ fn print_row(page: &mut Page<'_>, row: &Row, line: &str) {
         page.line(&[(row.ink, line)]);
         return;
     }
-    let room = page.width().saturating_sub(columns(line) + REMARK_GAP);
+    let room = page.table_width().saturating_sub(columns(line) + REMARK_GAP);
     if columns(&remarks) <= room {
         page.line(&[(row.ink, line), (Ink::Plain, "   "), (Ink::Dim, &remarks)]);
         return;
@@ -288,6 +291,10 @@ mod tests {
     use crate::Style;
 
     fn printed(width: usize) -> String {
+        on(&Style { width, ..Style::default() })
+    }
+
+    fn on(style: &Style) -> String {
         let mut table = Table::new(&[
             Column::text("call", 9),
             Column::number("calls", "", 8),
@@ -302,10 +309,22 @@ mod tests {
                 ink: Ink::Plain,
             });
         }
-        let style = Style { width, ..Style::default() };
-        let mut page = Page::new(&style);
+        let mut page = Page::new(style);
         table.print(&mut page);
         page.finish()
+    }
+
+    #[test]
+    fn a_table_takes_the_width_that_it_needs_and_text_does_not() {
+        let narrow = Style { width: 24, ..Style::default() };
+        assert!(on(&narrow).contains("too narrow to show:"), "{}", on(&narrow));
+        for table_width in [72, 200] {
+            let style = Style { table_width, ..narrow.clone() };
+            assert_eq!(on(&style), printed(table_width));
+            let mut page = Page::new(&style);
+            page.wrapped(&[], Ink::Plain, "a text that is longer than that");
+            assert_eq!(page.finish(), "a text that is longer\nthan that\n");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod fit;
 #[cfg(test)]
 mod machines;
 pub mod order;
+pub mod outliers;
 pub mod permutation;
 pub mod sequential;
 pub mod sessions;

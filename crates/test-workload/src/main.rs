@@ -63,6 +63,8 @@ fn main() -> ExitCode {
         "thread-killed-by-seccomp" => raw::thread_killed_by_seccomp(),
         // N calls of each of three unassigned numbers.
         "odd-numbers" => raw::odd_numbers(number(1)),
+        // N times: six calls by numbers without a name, one of them of x32, and one by the 32-bit entry.
+        "unnamed-numbers" => raw::unnamed_numbers(number(1)),
         // Prints "ready" and spins without a call until FILE's byte is not 0; then one sched_yield and N refused calls
         // of getppid.
         "refused-after-a-spin" => files::refused_after_a_spin(number(1), &arguments[2]),

@@ -124,6 +124,22 @@ pub(crate) fn odd_numbers(times: u64) {
     }
 }
 
+/// Calls by numbers beyond every table, also with the bit of x32, and by both entries; and by one that no call has.
+pub(crate) fn unnamed_numbers(times: u64) {
+    const X32_GETPID: i64 = 0x4000_0000 | 39;
+    for _ in 0..times {
+        for number in [500, 511, 999, 16_385, -5, X32_GETPID] {
+            // SAFETY: there is no such call, or it is getpid.
+            unsafe { libc::syscall(number) };
+        }
+        // SAFETY: there is no such call; the 32-bit entry may spoil r8 to r11.
+        unsafe {
+            std::arch::asm!("int 0x80", inlateout("eax") 999 => _,
+                out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+        }
+    }
+}
+
 /// Installs a seccomp filter that applies this action to getppid.
 fn filter_getppid(action: u32) {
     install_filter(action, 0);

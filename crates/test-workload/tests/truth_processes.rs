@@ -3,6 +3,7 @@
 
 use crate::harness;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use harness::{
     Running, Watched, command, each_observer, subject, truth, watch, watch_for_a_while,
     watch_running,
 };
-use iotomy_observe::{ObserveError, Request, Target};
-use iotomy_record::Exit;
+use iotomy_observe::{Filter, ObserveError, Request, Target};
+use iotomy_record::{Exit, Key};
 use iotomy_sys::launch::{Credentials, LaunchError};
 use iotomy_test_requirements::Need;
 
@@ -374,6 +375,61 @@ fn numbers_that_no_call_has_are_told_alike_by_every_observer() {
         assert_eq!(watched.errors("syscall_500", "ENOSYS"), 23);
         let row = watched.row("syscall_other");
         assert_eq!((row.calls, row.error_kinds["ENOSYS"]), (46, 46));
+    });
+}
+
+/// Seven calls each time, the x32 one of them among the two of `syscall_other`.
+#[test]
+fn numbers_that_no_call_has_are_decided_on_as_any_other_by_every_observer() {
+    let unnamed = |watched: &Watched| -> BTreeMap<String, u64> {
+        let rows = watched.calls.iter().filter(|row| row.syscall.starts_with("syscall_"));
+        rows.map(|row| (row.syscall.clone(), row.calls)).collect()
+    };
+    let all = [
+        ("syscall_500", 23),
+        ("syscall_511", 23),
+        ("syscall_999", 23),
+        ("syscall_999(i386)", 23),
+        ("syscall_other", 69),
+    ];
+    let named = |rows: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        rows.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect()
+    };
+    let filters: [(Filter, &[(&str, u64)]); 8] = [
+        (Filter::default().grouped(&["call".to_owned()]).unwrap(), &all),
+        (Filter::default().until("count() > 99999999").unwrap(), &all),
+        (Filter::new("pid > 0").unwrap(), &all),
+        (Filter::new("fd == -1 && path == \"\" && bytes == 0").unwrap(), &all),
+        (Filter::new("call == \"syscall_other\"").unwrap(), &all[1..]),
+        (Filter::new("call != \"syscall_other\"").unwrap(), &all[..1]),
+        (Filter::new("call == \"syscall_*\" && pid > 0").unwrap(), &all),
+        (Filter::new("group == \"%io\" && pid > 0").unwrap(), &[]),
+    ];
+    each_observer(|observer| {
+        let request = command(subject(), &["unnamed-numbers", "23"]);
+        for (filter, expected) in &filters {
+            let watched = watch(observer, &Request { filter: filter.clone(), ..request.clone() });
+            assert_eq!(unnamed(&watched), named(expected), "{filter:?}");
+            let rows = watched.by.iter().flat_map(|by| &by.rows);
+            let is_unnamed =
+                |key: &Key| matches!(key, Key::Text(call) if call.starts_with("syscall_"));
+            let grouped: u64 =
+                rows.filter(|row| is_unnamed(&row.key[0])).map(|row| row.calls).sum();
+            assert_eq!(grouped, if watched.by.is_some() { 7 * 23 } else { 0 });
+        }
+        let filter = Filter::new("errno == ENOSYS").unwrap();
+        let watched = watch(observer, &Request { filter, ..request.clone() });
+        assert_eq!(watched.errors("syscall_999", "ENOSYS"), 23);
+        assert_eq!(watched.errors("syscall_999(i386)", "ENOSYS"), 23);
+        let filter =
+            Filter::default().until("errno == ENOSYS && call == \"syscall_other\"").unwrap();
+        let watched = watch(observer, &Request { filter, ..request.clone() });
+        assert_eq!(watched.ended_by.as_ref().unwrap().call.syscall, "syscall_511");
+        for (calls, expected) in [("syscall_other", &all[1..]), ("getppid", &[])] {
+            let calls = Some([calls.to_owned()].into());
+            let watched = watch(observer, &Request { calls, ..request.clone() });
+            assert_eq!(unnamed(&watched), named(expected));
+        }
     });
 }
 

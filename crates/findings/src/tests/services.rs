@@ -71,6 +71,7 @@ fn connections_for_a_request_each_are_not_those_that_are_used_again() {
         found[0].1.contains("100 connections to tcp 10.0.0.7:5432, and wrote 4 times"),
         "{found:?}"
     );
+    assert!(judged(connected(100, 1, 100, 0))[0].1.ends_with("and wrote once to each"));
     assert!(!has(&connected(99, 4, 99, 0), id));
     assert!(!has(&connected(100, 5, 100, 0), id));
     // They were made before, or refused.

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use iotomy_record::label::label;
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{KeptRun, Machine, Measure};
 
 use super::{conditions, measures, same, subjects};
-use crate::label::label;
-use crate::packed::hardware;
 use crate::{HistoryError, Pick, Store};
 
 /// The sessions of a baseline that are used, the newest.
@@ -20,8 +19,8 @@ pub struct Candidate<'a> {
     pub kind: &'a str,
     /// Its commands, or other subjects.
     pub subjects: Vec<String>,
-    /// Where it is measured.
-    pub machine: &'a Machine,
+    /// Where it is measured, by the name that the history has for it.
+    pub machine: Machine,
     /// Its number in the history, if it is kept: a run is never part of its own baseline.
     pub id: Option<u64>,
     /// Whether there is to be no verdict: then a baseline of another machine will do, or the run itself.
@@ -34,7 +33,7 @@ impl<'a> Candidate<'a> {
         Self {
             kind: &kept.kind,
             subjects: subjects(&measures(record)),
-            machine: record.machine(),
+            machine: Machine { name: kept.machine.clone(), ..record.machine().clone() },
             id: Some(kept.id),
             is_unjudged: false,
         }
@@ -78,7 +77,8 @@ impl Earlier {
     ) -> Result<Self, HistoryError> {
         // Those that do not come from a record are whole.
         let subjects = candidate.subjects.iter().map(|subject| label(subject)).collect();
-        let candidate = &Candidate { subjects, ..*candidate };
+        let machine = candidate.machine.clone();
+        let candidate = &Candidate { subjects, machine, ..*candidate };
         let is_itself = |kept: &KeptRun| Some(kept.id) == candidate.id;
         let itself = || HistoryError::Itself { asked: pick.to_string() };
         let Pick::Name(name) = pick else {
@@ -86,11 +86,9 @@ impl Earlier {
             if is_itself(&kept) && !candidate.is_unjudged {
                 return Err(itself());
             }
-            let here = hardware(candidate.machine);
-            let there = store.hardware_of(kept.id)?;
             let must_be_here = !candidate.is_unjudged && kept.kind == candidate.kind;
-            if here != there && must_be_here {
-                return Err(HistoryError::Elsewhere { asked: kept.id.to_string(), there, here });
+            if must_be_here && !store.machine_of(&candidate.machine)?.has(&kept) {
+                return Err(elsewhere(store, kept.id.to_string(), &kept, candidate)?);
             }
             let record = store.record(kept.id)?;
             let sessions = vec![EarlierSession::from_record(kept.id, record.as_ref())];
@@ -108,16 +106,15 @@ impl Earlier {
                 path: store.path().to_owned(),
             });
         };
-        let here = hardware(candidate.machine);
-        let there = newest.hardware.clone();
-        let is_here = runs.iter().any(|run| run.hardware == here);
+        let here = store.machine_of(&candidate.machine)?;
+        let is_here = runs.iter().any(|run| here.has(&run.kept));
         // The caller reports runs of another kind: they are a baseline on no machine.
         let is_kind = runs.iter().any(|run| run.kept.kind == candidate.kind);
         if !is_here && is_kind && !candidate.is_unjudged {
-            return Err(HistoryError::Elsewhere { asked: format!("{name:?}"), there, here });
+            return Err(elsewhere(store, format!("{name:?}"), &newest.kept, candidate)?);
         }
-        let wanted = if is_here { here } else { there };
-        runs.retain(|run| run.hardware == wanted);
+        let wanted = if is_here { here } else { store.machine_of_run(&newest.kept)? };
+        runs.retain(|run| wanted.has(&run.kept));
         prefer(&mut runs, |run| run.subjects.iter().any(|one| candidate.subjects.contains(one)));
         prefer(&mut runs, |run| run.kept.kernel == candidate.machine.kernel);
         Self::of_runs(store, name, runs.into_iter().map(|run| run.kept).collect(), candidate)
@@ -240,6 +237,25 @@ impl Earlier {
             |session: &'a EarlierSession| session.measures.iter().find(|one| same(one, measure));
         self.sessions.iter().filter_map(of).collect()
     }
+}
+
+/// That a run is of another machine than the one to be judged.
+fn elsewhere(
+    store: &Store,
+    asked: String,
+    kept: &KeptRun,
+    candidate: &Candidate<'_>,
+) -> Result<HistoryError, HistoryError> {
+    let there = store.machine_of_run(kept)?;
+    let here = store.machine_of(&candidate.machine)?;
+    let hint = match there.hardware == here.hardware && !there.name.is_empty() {
+        true => {
+            format!("; if it is this one under another name, set IOTOMY_MACHINE={}", there.name)
+        }
+        false => String::new(),
+    };
+    let (there, here) = (there.long_title(), here.long_title());
+    Ok(HistoryError::Elsewhere { asked, there, here, hint })
 }
 
 /// Whether a signal ended it before it had run as long as it was to.

@@ -67,6 +67,8 @@ fn earlier(races: &[Race]) -> Earlier {
         subject: "work".into(),
         version: "1".into(),
         kernel: "Linux 6.1".into(),
+        machine: String::new(),
+        hardware: String::new(),
         bytes: 1,
         measure: None,
     };

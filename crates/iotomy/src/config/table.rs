@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, Command};
 use iotomy_dtrace::nearest;
 use toml::de::{DeTable, DeValue};
 
+use crate::errors;
 use crate::manual::below;
 
 /// The one key that is not an option: whether every run is kept.
@@ -234,7 +235,7 @@ fn checked(argument: &Arg, values: Vec<String>) -> Result<Vec<String>, String> {
                 _ => String::new(),
             };
             let source = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            Err(format!("{value}{}{known}", source.unwrap_or_default()))
+            Err(format!("{value}{}{known}", errors::plain(source.unwrap_or_default())))
         }
     }
 }
@@ -280,7 +281,10 @@ mod tests {
             ("\n[trase]\ntop = 1", "2: there is no verb \"trase\"; is it trace?"),
             ("[trace]\n\ntpo = 1", "3: trace has no option \"tpo\"; is it top?"),
             ("[trace]\ntops = 1", "2: trace has no option \"tops\"; is it top?"),
-            ("[trace]\ntop = 'many'", "2: trace.top: invalid value \"many\": invalid digit"),
+            (
+                "[trace]\ntop = 'many'",
+                "2: trace.top: invalid value \"many\": expected a whole number",
+            ),
             ("[trace]\ntop = true", "2: trace.top: expected a text or a number, not a boolean"),
             ("[trace]\ntop = [1, 2]", "2: trace.top: expected one value, not a list"),
             ("[trace]\nfiles = 1", "2: trace.files: expected true or false, not an integer"),

@@ -26,6 +26,12 @@ pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
         is_of: |_, verb| has(verb, "save"),
     },
     EnvironmentFact {
+        name: "IOTOMY_MACHINE",
+        says: "The name of this machine in records, instead of the host's. In a container, records name no \
+               machine without it.",
+        is_of: |name, verb| has(verb, "save") || ["d", "doctor"].contains(&name),
+    },
+    EnvironmentFact {
         name: "IOTOMY_REFUSE",
         says: "For tests: parts of the BPF programs that are refused as a kernel would refuse them \
                (docs/kernels.md).",
@@ -36,6 +42,12 @@ pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
         says: "The first of them that is set is the pager, with its options, of what is longer than the \
                terminal; if it is empty or `cat`, there is none. Without either it is less(1).",
         is_of: pages,
+    },
+    EnvironmentFact {
+        name: "COLUMNS",
+        says: "Where the output is not a terminal, the columns that a table may take if it needs more than \
+               100.",
+        is_of: |_, verb| has(verb, "color"),
     },
     EnvironmentFact {
         name: "LESS",

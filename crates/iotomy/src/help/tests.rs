@@ -65,6 +65,27 @@ fn every_example_is_a_command_line_that_is_understood() {
     }
 }
 
+#[test]
+fn an_example_can_be_pasted_whatever_the_width() {
+    let line = "iotomy trace --until 'call == \"a b\"' --json f --unit nginx";
+    let broken =
+        "  iotomy trace --until \\\n      'call == \"a b\"' --json f \\\n      --unit nginx";
+    assert_eq!(continued(line, 2, 33), broken);
+    for (name, _) in commands() {
+        for line in manual(&name).unwrap().examples.iter().flat_map(|(lines, _)| lines.lines()) {
+            for width in [58, 78, 98] {
+                let text = continued(line, 6, width);
+                assert_eq!(text.trim_start().replace(" \\\n          ", " "), line);
+                for one in text.lines() {
+                    let alone = one.trim().trim_end_matches(" \\");
+                    let is_word = !continued(alone, 0, 1).contains('\n');
+                    assert!(is_word || one.chars().count() <= width, "{one}");
+                }
+            }
+        }
+    }
+}
+
 /// The sources of the product, without their tests.
 fn sources(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).unwrap() {

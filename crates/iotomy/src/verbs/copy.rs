@@ -15,11 +15,12 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use iotomy_copy::{Account, CopyError, copy, is_standard_input};
-use iotomy_host::{machine, rfc3339};
+use iotomy_host::rfc3339;
 use iotomy_record::store::{OutputFile, RecordRef, same_output};
 
 pub(crate) use self::options::{CopyArgs, MANUAL};
 use self::terminal::Terminal;
+use super::this_machine::machine;
 use super::{judging, outputs};
 use crate::errors::COULD_NOT_RUN;
 use iotomy_record::path_text;

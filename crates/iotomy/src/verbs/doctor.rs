@@ -11,11 +11,12 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use iotomy_doctor::{Context, try_all};
-use iotomy_host::{machine, rfc3339};
+use iotomy_host::rfc3339;
 use iotomy_record::DoctorRun;
 use iotomy_record::store::OutputFile;
 
 use super::outputs;
+use super::this_machine::machine;
 use crate::manual::{FAILED, Manual};
 use crate::pager;
 use crate::screen::{OutputStyle, path_text};

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
+use iotomy_history::{Filter, HistoryError, KeptMachine, Pick, Store, store_file};
 
 use crate::manual::{DONE, FAILED, Manual};
 use crate::pager;
@@ -120,6 +120,11 @@ fn pick(text: &str) -> Result<Pick, String> {
         true => Err(String::from("expected the number or the name of a run")),
         false => Ok(Pick::from_text(text)),
     }
+}
+
+/// The machine that is asked for, if one is.
+fn machine(store: &Store, asked: Option<&str>) -> Result<Option<KeptMachine>> {
+    Ok(asked.map(|asked| store.machine(asked)).transpose()?)
 }
 
 /// The total number of these.

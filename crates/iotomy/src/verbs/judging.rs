@@ -3,12 +3,13 @@
 use std::time::SystemTime;
 
 use iotomy_findings::Judgement;
-use iotomy_host::{machine, rfc3339};
+use iotomy_host::rfc3339;
 use iotomy_limits::kept::Cache;
 use iotomy_limits::{LimitsPlan, declaration};
 use iotomy_record::{Finding, Limits};
 
 use super::limits::ProgressLine;
+use super::this_machine::machine;
 
 /// Judges by the limits that are kept, and measures none.
 pub(super) fn findings_by_kept(judge: impl Fn(Option<&Limits>) -> Judgement) -> Vec<Finding> {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use iotomy_host::folder::Folder;
-use iotomy_host::{machine, rfc3339};
+use iotomy_host::rfc3339;
 use iotomy_limits::kept::Cache;
 use iotomy_limits::{
     GROUPS, LimitDeclaration, LimitsPlan, Progress, Scope, declaration, declarations,
@@ -20,6 +20,7 @@ use iotomy_record::{Limits, store};
 
 use super::outputs;
 use super::saving::SaveArgs;
+use super::this_machine::machine;
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
 use crate::pager;

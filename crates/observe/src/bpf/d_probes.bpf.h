@@ -179,10 +179,13 @@ static __always_inline u32 probe_of_call(struct task_struct *task, long id, u32 
 {
 	u32 number = id, *both;
 
-	if (number > 511)
+	/* Of none, as after a signal's handler; what is beyond the table shares its last place. */
+	if (number == (u32)-1)
 		return 0;
+	if (number >= CALL_NUMBERS / 2)
+		number = CALL_NUMBERS / 2 - 1;
 	if (task->thread_info.status & TS_COMPAT)
-		number += 512;
+		number += CALL_NUMBERS / 2;
 	both = bpf_map_lookup_elem(&calls, &number);
 	return both ? *both >> shift & 0xffff : 0;
 }

@@ -89,7 +89,39 @@ __noinline int d_store_of_thread(struct machine *m, struct thread_row *row, u64 
 	return 0;
 }
 
-/* vtimestamp: nanoseconds that the thread has been on a CPU, from some beginning on. */
+/* By CPU: the thread that runs there since a time, and what the kernel had booked of it then. */
+struct turn {
+	u64 task;
+	u64 began_ns;
+	u64 booked_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct turn);
+} turns SEC(".maps");
+
+/*
+ * How long the current thread has been on a CPU so far. The kernel books it at ticks and when the
+ * thread leaves its CPU; of a thread that has been there since before the program ran, what it has
+ * booked is all that is known.
+ */
+static __always_inline u64 ran_ns(struct task_struct *task, u64 now)
+{
+	u32 zero = 0;
+	struct turn *turn = bpf_map_lookup_elem(&turns, &zero);
+
+	if (turn && turn->task == (u64)task)
+		return turn->booked_ns + now - turn->began_ns;
+	return BPF_CORE_READ(task, se.sum_exec_runtime);
+}
+
+/*
+ * vtimestamp: nanoseconds that the thread has been on a CPU. From its first reading on, they are of
+ * our own clock: the kernel's time leaves interrupts out, and may be behind what was read before.
+ */
 __noinline int d_vtimestamp(struct machine *m, struct thread_row *row)
 {
 	struct task_struct *task;
@@ -108,7 +140,7 @@ __noinline int d_vtimestamp(struct machine *m, struct thread_row *row)
 		row = made_thread_row(m);
 	now = bpf_ktime_get_ns();
 	if (row && !row->base_ns) {
-		row->base_ns = now - BPF_CORE_READ(task, se.sum_exec_runtime);
+		row->base_ns = now - ran_ns(task, now);
 		row->off_ns = 0;
 		row->out_ns = 0;
 	}
@@ -126,21 +158,25 @@ static __always_inline struct thread_row *switched_row(struct task_struct *task)
 	return task_row(&threads, task);
 }
 
-/* The time that threads are off their CPUs, of those that have a row. */
+/* Who runs on this CPU from now on; the time that threads are off their CPUs, of those that have a
+ * row. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct thread_row *row = switched_row(prev);
-	u64 now = 0;
+	u64 now = bpf_ktime_get_ns();
+	u32 zero = 0;
+	struct turn *turn = bpf_map_lookup_elem(&turns, &zero);
 
-	if (row) {
-		now = bpf_ktime_get_ns();
-		row->out_ns = now;
+	if (turn) {
+		turn->task = (u64)next;
+		turn->began_ns = now;
+		turn->booked_ns = BPF_CORE_READ(next, se.sum_exec_runtime);
 	}
+	if (row)
+		row->out_ns = now;
 	row = switched_row(next);
 	if (row && row->out_ns) {
-		if (!now)
-			now = bpf_ktime_get_ns();
 		row->off_ns += now - row->out_ns;
 		row->out_ns = 0;
 	}

@@ -96,8 +96,8 @@ pub static FEATURES: [Feature; 25] = [
         name: "bpf_loop",
         parts: &[Helper(181)],
         used_by: "paths, readahead, d, trace --slowest, --until",
-        without: "loops that the verifier follows turn by turn; single calls have the callers that frame \
-                  pointers lead to; `d` is refused",
+        without: "loops that the verifier follows turn by turn: of a read, read-ahead is looked up in the first 32 MiB; \
+                  single calls have the callers that frame pointers lead to; `d` is refused",
         lost: "callers of functions that keep no frame pointer",
     },
     Feature {

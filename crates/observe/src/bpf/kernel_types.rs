@@ -58,7 +58,9 @@ fn put_numbers(object: &mut [u8], numbers: &[TypeNumber], found: &HashMap<&[u8],
 }
 
 /// Puts the numbers of types into an object, and returns a file of those that libbpf looks for. There is none
-/// where a module of the kernel may have some of them: libbpf looks at these only without such a file.
+/// where a module of the kernel may have some of them: libbpf looks at these only without such a file. Nor is there
+/// one where it cannot be written, as with a low limit on the size of files (`ulimit -f`): libbpf searches by itself
+/// then, which only takes longer.
 ///
 /// # Errors
 /// The kernel does not tell of its types.
@@ -94,8 +96,7 @@ pub(super) fn find(
         file.write_all(&Subset::of(&types, &roots))?;
         Ok(file)
     };
-    let cannot = |error| format!("cannot write the types that libbpf needs: {}", answer(&error));
-    file().map(Some).map_err(cannot)
+    Ok(file().ok())
 }
 
 /// Whether a loaded module has a type of one of these names.

@@ -9,6 +9,7 @@
 
 #define CHUNK	     64	  /* pages a row */
 #define MOST_CHUNKS  1024 /* looked at in a read: 256 MiB of pages of 4 KiB */
+#define FEW_CHUNKS   128  /* without bpf_loop: 32 MiB */
 #define FOLIO_CHUNKS 9	  /* a folio of 2 MiB, not aligned */
 #define VECTORS	     8	  /* parts of a readv that are added up */
 
@@ -178,14 +179,15 @@ static __noinline u64 hits(struct inside *x, u64 first, u64 end)
 
 	scan.key.inode = x->read_of.inode;
 	scan.key.device = x->read_of.device;
-	repeat(MOST_CHUNKS, scan_chunk, &scan);
+	repeat_followed(MOST_CHUNKS, FEW_CHUNKS, scan_chunk, &scan);
 	return scan.hits;
 }
 
 /* The read has returned: what it got is looked up among the pages read ahead. */
 static __always_inline void end_read(struct inside *x, long ret)
 {
-	u64 first = x->first_page, end, pages;
+	u64 first = x->first_page, end, pages,
+	    most = CHUNK * (HAS_LOOPS ? MOST_CHUNKS : FEW_CHUNKS);
 	struct ahead_row *row;
 
 	x->reading = 0;
@@ -198,8 +200,8 @@ static __always_inline void end_read(struct inside *x, long ret)
 	pages = end - first;
 	add(&row->asked, pages);
 	add(&row->missed, x->missed);
-	if (pages / CHUNK >= MOST_CHUNKS)
-		add(&counters.lost_pages, pages - MOST_CHUNKS * CHUNK);
+	if (pages >= most)
+		add(&counters.lost_pages, pages - most);
 	if (chunks_ahead)
 		add(&row->hits, hits(x, first, end));
 }

@@ -161,17 +161,29 @@ static __always_inline struct thread *watched(struct task_struct *task)
 	return thread_of(task);
 }
 
-static __always_inline bool wants(struct thread *t, u16 call)
+/* The place of a call in tables by its number. The numbers from the last place on, which no call
+ * has, share it. */
+static __always_inline u32 place_of(u16 call)
 {
 	u32 number = call & CALL_NUMBER;
 
+	return number < UNNAMED ? number : UNNAMED;
+}
+
+static __always_inline bool is_in(const volatile u64 (*bits)[8], u16 call)
+{
+	u32 place = place_of(call);
+
+	return bits[call & CALL_I386 ? 1 : 0][(place >> 6) & 7] >> (place & 63) & 1;
+}
+
+static __always_inline bool wants(struct thread *t, u16 call)
+{
 	if (!knobs.filtered)
 		return true;
 	if (t->calibrates)
 		return !adoption.unwanted;
-	if (number > 511)
-		return false;
-	return knobs.wanted[call & CALL_I386 ? 1 : 0][(number >> 6) & 7] >> (number & 63) & 1;
+	return is_in(knobs.wanted, call);
 }
 
 /*
@@ -181,15 +193,13 @@ static __always_inline bool wants(struct thread *t, u16 call)
  */
 static __always_inline bool passes(struct thread *t, u16 call)
 {
-	u32 number = call & CALL_NUMBER;
-
-	if (!knobs.lets_pass || number > 511 || t->in_call || !t->image)
+	if (!knobs.lets_pass || t->in_call || !t->image)
 		return false;
 	if (t->left && (t->attached || t->newborn))
 		return false;
 	if (t->calibrates)
 		return adoption.unwanted;
-	return knobs.passed[call & CALL_I386 ? 1 : 0][(number >> 6) & 7] >> (number & 63) & 1;
+	return is_in(knobs.passed, call);
 }
 
 static __always_inline bool is_error(long ret)

@@ -19,6 +19,7 @@
 
 #define CALL_I386   0x8000
 #define CALL_NUMBER 0x3fff
+#define UNNAMED	    511	   /* the place of this number, and of those beyond, in tables by number */
 #define CALL_PASSED 0x7fff /* one that is let pass, from its entry to its return */
 /* Of a path: the second of those that the call is given. */
 #define SECOND_PATH 0x4000

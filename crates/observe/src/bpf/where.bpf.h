@@ -68,22 +68,13 @@ __noinline int condition(const struct facts *facts)
 	return holds;
 }
 
-static __always_inline bool is_in(const volatile u64 (*bits)[8], u16 call)
-{
-	u32 number = call & CALL_NUMBER;
-
-	if (number > 511)
-		return false;
-	return bits[call & CALL_I386 ? 1 : 0][(number >> 6) & 7] >> (number & 63) & 1;
-}
-
 /* Whether the condition needs more than its number: no return, no truth. */
 static __always_inline bool is_doubtful(u16 call)
 {
 	return is_in(where.doubtful, call);
 }
 
-/* Calls beyond the table are not wanted. */
+/* Whether the call comes here at all. */
 static __always_inline bool is_open(u16 call)
 {
 	return is_in(where.open, call);
@@ -105,13 +96,11 @@ static __always_inline struct filter *filter_of(struct task_struct *task)
 static __always_inline void note_facts(struct thread *t, struct task_struct *task,
 				       struct pt_regs *regs)
 {
-	u32 number = t->call & CALL_NUMBER;
 	struct making of = {};
 	struct filter *f;
-	u32 argument_at;
+	u32 argument_at, number;
 
-	if (!(where.uses & (USES_FD | USES_PATH | USES_IMAGE | USES_PEER)) || !is_open(t->call) ||
-	    number > 511)
+	if (!(where.uses & (USES_FD | USES_PATH | USES_IMAGE | USES_PEER)) || !is_open(t->call))
 		return;
 	f = filter_of(task);
 	if (!f)
@@ -123,7 +112,7 @@ static __always_inline void note_facts(struct thread *t, struct task_struct *tas
 	f->path_text = 0;
 	f->peer_bits = where.of_no_peer;
 	f->peer_text = 0;
-	argument_at = where.descriptors[t->call & CALL_I386 ? 1 : 0][number];
+	argument_at = where.descriptors[t->call & CALL_I386 ? 1 : 0][place_of(t->call)];
 	if (!argument_at)
 		return;
 	number = wide_argument(regs, t->call, argument_at - 1);
@@ -279,13 +268,13 @@ static __always_inline void end_verdict(struct thread *t, bool counts)
 static __always_inline bool holds(struct thread *t, struct task_struct *task, struct pt_regs *regs,
 				  u64 now, long ret, long bytes)
 {
-	u32 number = t->call & CALL_NUMBER, abi = t->call & CALL_I386 ? 1 : 0, how;
+	u32 abi = t->call & CALL_I386 ? 1 : 0, how;
 	struct given of = {};
 	struct filter *f;
 	u64 bits = 0;
 	int outcome;
 
-	if (!is_open(t->call) || number > 511 || !wants(t, t->call))
+	if (!is_open(t->call) || !wants(t, t->call))
 		return true;
 	f = filter_of(task);
 	if (!f) {
@@ -312,7 +301,7 @@ static __always_inline bool holds(struct thread *t, struct task_struct *task, st
 		f->facts.word[FACT_THREAD] = pid_of(task);
 		f->facts.word[FACT_PID] = tgid_of(task);
 	}
-	bits = where.calls[abi][number & 511];
+	bits = where.calls[abi][place_of(t->call)];
 	if (where.uses & USES_PEER) {
 		note_other_peer(f, t, regs, ret);
 		bits |= f->peer_bits;

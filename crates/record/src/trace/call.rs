@@ -110,13 +110,15 @@ impl Call {
         self.on_cpu_times.as_ref().or(self.on_cpu_ns.is_some().then_some(&self.wall_times))
     }
 
-    /// The calls that ended, of which there are a mean and a longest one; `exit` and `exit_group` end with their thread.
+    /// The calls that ended, of which there are a mean and a longest one; `exit` and `exit_group` never do.
     /// Where the record does not tell the time of those in flight apart, these are among them.
     pub fn ended(&self) -> EndedCalls {
-        let never_returns = self.syscall.starts_with("exit");
+        if matches!(&*self.syscall, "exit" | "exit_group") {
+            return EndedCalls { calls: 0, wall_ns: 0, max_ns: 0 };
+        }
         let of_open = || Some(self.wall_ns.saturating_sub(self.open_ns?));
         match self.ended_ns.or_else(of_open) {
-            Some(wall_ns) if !never_returns => {
+            Some(wall_ns) => {
                 EndedCalls { calls: self.calls, wall_ns, max_ns: self.wall_times.max_ns }
             }
             _ => EndedCalls {

@@ -33,8 +33,7 @@ fn lacks(sampling: &Sampling) -> Vec<String> {
             sampling.lost_stacks,
             "stack",
             "stacks",
-            "did not fit into a bounded table and are \
-            unknown",
+            "did not fit into a bounded table and stayed unknown",
         ),
         (sampling.lost_sleeps, "sleep", "sleeps", "did not fit into a bounded table"),
         (sampling.lost_names, "mapped file", "mapped files", "did not fit into the table of names"),
@@ -52,8 +51,7 @@ fn lacks(sampling: &Sampling) -> Vec<String> {
             user.lost_mappings,
             "mapping",
             "mappings",
-            "did not fit into a bounded table: their \
-            functions have no names",
+            "did not fit into a bounded table: the functions there have no names",
         ),
     ];
     let lacks = lacks.into_iter().chain(of_user).filter(|(n, ..)| *n > 0);

@@ -72,9 +72,15 @@ pub(super) fn grounds(record: &Diff) -> Vec<String> {
         (true, ..) => format!(
             "{} of A and {b} of B: beyond noise is what differs by more than runs of one side do. All \
              measures are judged together: where nothing differs, 5 in 100 comparisons at most say that \
-             something does. The sides were not run in turn: a difference includes any change of the \
-             machine in between",
-            counted(a as u128, "run", "runs")
+             something does{}",
+            counted(a as u128, "run", "runs"),
+            match are_in_turn(&record.a.started, &record.b.started) {
+                true => "",
+                false => {
+                    ". The sides were not run in turn: a difference includes any change of the machine in \
+                     between"
+                }
+            }
         ),
         (false, 1, 1) => "one run of each: these are differences of two runs; how much runs differ by \
                           themselves is not known (iotomy diff A… -- B…, with 4 runs of each or more)"
@@ -106,4 +112,50 @@ pub(super) fn grounds(record: &Diff) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Whether the runs of two sides began in turn: in the order of their starts, each pair has one of either side, which
+/// only a last single run lacks. Starts are RFC 3339 in UTC; runs of two sides that began at one time have no order.
+fn are_in_turn(a: &[String], b: &[String]) -> bool {
+    // Without the sign of the zone, times order as texts do, however many digits their seconds have.
+    let of = |side: &'static str, runs: &[String]| -> Vec<(String, &'static str)> {
+        runs.iter().map(|start| (start.trim_end_matches('Z').to_owned(), side)).collect()
+    };
+    let mut runs = of("a", a);
+    runs.extend(of("b", b));
+    runs.sort_unstable();
+    let is_clear = runs.windows(2).all(|two| two[0].0 != two[1].0 || two[0].1 == two[1].1);
+    is_clear && runs.len() > 2 && runs.chunks_exact(2).all(|pair| pair[0].1 != pair[1].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_in_turn;
+
+    /// Whether runs are in turn that began, a second after one another, in this order.
+    fn is_in_turn(order: &str) -> bool {
+        let starts = |side: char| -> Vec<String> {
+            let seconds = order.chars().enumerate().filter(|(_, one)| *one == side);
+            seconds.map(|(at, _)| format!("2026-01-01T00:00:{at:02}.000Z")).collect()
+        };
+        are_in_turn(&starts('A'), &starts('B'))
+    }
+
+    #[test]
+    fn sides_are_in_turn_where_each_pair_of_runs_has_both() {
+        for order in ["ABAB", "BABA", "ABBA", "ABABABAB", "ABABABA"] {
+            assert!(is_in_turn(order), "{order}");
+        }
+        for order in ["AABB", "AAAABBBB", "BBBBAAAA", "ABABBBAA", "AAAB", "AAAA", "AB", "A", ""] {
+            assert!(!is_in_turn(order), "{order}");
+        }
+    }
+
+    #[test]
+    fn runs_that_began_at_one_time_have_no_order() {
+        let at = |seconds: [&str; 2]| seconds.map(|one| format!("2026-01-01T00:00:{one}Z"));
+        assert!(!are_in_turn(&at(["01", "03"]), &at(["01", "03"])));
+        assert!(!are_in_turn(&at(["01", "02"]), &at(["02", "03"])));
+        assert!(are_in_turn(&at(["01", "02"]), &at(["01.5", "02.25"])));
+    }
 }

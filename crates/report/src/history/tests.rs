@@ -13,6 +13,8 @@ fn kept(id: u64, kind: &str, subject: &str, name: Option<&str>) -> KeptRun {
         subject: subject.into(),
         version: "0.1.0".into(),
         kernel: "Linux 6.1".into(),
+        machine: "node1".into(),
+        hardware: "4 x EPYC · kvm".into(),
         bytes: 12_345 * id,
         measure: Some(Measure {
             subject: subject.into(),
@@ -136,6 +138,7 @@ fn over_time(values: &[f64], changes: &[usize]) -> Trend {
         unit: "ns".into(),
         points: values.iter().enumerate().map(point).collect(),
         changes: changes.to_vec(),
+        machine: "node1".into(),
         elsewhere: 2,
         others: vec!["cpu".into()],
     }
@@ -148,6 +151,25 @@ fn step() -> Trend {
     over_time(&values, &[14])
 }
 
+fn trend(record: &Trend, style: &Style) -> String {
+    trends(std::slice::from_ref(record), style)
+}
+
+/// A step on one machine, and none on another.
+fn several() -> Vec<Trend> {
+    let steady: Vec<f64> = (0..8).map(|at| 60e6 + (at * 7 % 5) as f64 * 0.6e6).collect();
+    let steady = Trend { machine: "node2".into(), ..over_time(&steady, &[]) };
+    [step(), steady].map(|record| Trend { elsewhere: 0, ..record }).into()
+}
+
+/// Runs of a machine, and of one without a name.
+fn on_machines() -> Vec<KeptRun> {
+    let mut runs = runs();
+    runs[1].machine = String::new();
+    runs[1].hardware = "16 x Xeon · none".into();
+    runs
+}
+
 macro_rules! golden {
     ($test:ident, $text:expr) => {
         #[test]
@@ -157,10 +179,11 @@ macro_rules! golden {
     };
 }
 
-const NARROW: Style = Style { color: false, unicode: false, width: 60 };
+const NARROW: Style = Style { color: false, unicode: false, width: 60, table_width: 0 };
 
 golden!(a_list, history(&runs(), 8, 20, &Style::default()));
 golden!(a_list_narrow_and_ascii, history(&runs(), 1, 20, &NARROW));
+golden!(a_list_of_several_machines, history(&on_machines(), 0, 3, &Style::default()));
 golden!(an_empty_list, history(&[], 0, 0, &Style::default()));
 golden!(a_list_of_none_that_match, history(&[], 0, 20, &Style::default()));
 golden!(on_the_same_machine, against(&held(), &Style::default()));
@@ -169,10 +192,16 @@ golden!(on_another_machine, against(&elsewhere(), &Style::default()));
 golden!(on_another_machine_narrow_and_ascii, against(&elsewhere(), &NARROW));
 golden!(a_step, trend(&step(), &Style::default()));
 golden!(a_step_narrow_and_ascii, trend(&step(), &NARROW));
+golden!(several_machines, trends(&several(), &Style::default()));
+golden!(several_machines_narrow_and_ascii, trends(&several(), &NARROW));
 golden!(few_runs, trend(&over_time(&[1e6, 1.2e6], &[]), &Style::default()));
 golden!(
     one_run_far_away,
     trend(&over_time(&[1e6, 1e7, 1.1e7, 1e7, 1.05e7, 1e7, 1e7], &[]), &Style::default())
+);
+golden!(
+    runs_that_hardly_differ,
+    trend(&over_time(&[50.61e6, 50.63e6, 50.64e6, 50.6e6], &[]), &Style::default())
 );
 golden!(one_run, trend(&over_time(&[1e6], &[]), &Style::default()));
 
@@ -193,6 +222,10 @@ proptest! {
         (run.id, run.bytes) = (u64::MAX, u64::MAX);
         run.started.clone_from(&texts[3]);
         looks::keeps_to(width, unicode, |style| history(&[run.clone()], 3, 4, style));
+        let mut other = run.clone();
+        other.machine.clone_from(&texts[1]);
+        let both = [run, other];
+        looks::keeps_to(width, unicode, |style| history(&both, 3, 4, style));
     }
 
     #[test]
@@ -216,5 +249,8 @@ proptest! {
         record.unit.clone_from(&texts[2]);
         record.points[0].kernel.clone_from(&texts[0]);
         looks::keeps_to(width, unicode, |style| trend(&record, style));
+        let other = Trend { machine: texts[1].clone(), ..record.clone() };
+        let both = [record, other];
+        looks::keeps_to(width, unicode, |style| trends(&both, style));
     }
 }

@@ -112,7 +112,7 @@ impl Screen {
             canvas.line("too small: at least 40 by 10", PLAIN);
             return canvas.buffer;
         }
-        let style = Style { color: false, unicode, width: width.into() };
+        let style = Style { unicode, width: width.into(), ..Style::default() };
         self.title(&mut canvas, &Page::new(&style));
         if self.shows_help {
             self.help(&mut canvas);

@@ -372,7 +372,7 @@ impl Screen {
 
     /// Opens the selected row.
     fn open(&mut self) {
-        let style = Style { color: false, unicode: self.setting.unicode, width: 80 };
+        let style = Style { unicode: self.setting.unicode, width: 80, ..Style::default() };
         self.settle(&Page::new(&style));
         let mut subjects = self.rows(&Page::new(&style)).into_iter().map(|row| row.subject);
         let (opened, tab) = match subjects.nth(self.selected) {

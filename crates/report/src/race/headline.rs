@@ -215,7 +215,7 @@ fn more(found: &Comparison, has_interval: bool) -> Option<String> {
 }
 
 /// A ratio with its significant digits.
-pub(super) fn ratio(x: f64) -> String {
+pub(crate) fn ratio(x: f64) -> String {
     match x {
         x if !x.is_finite() => "∞".to_owned(),
         x if x >= 100.0 => crate::numbers::figure(x),

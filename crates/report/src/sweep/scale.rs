@@ -4,9 +4,9 @@ use crate::numbers::{figure, three_digits};
 
 /// A unit, and the factor that converts a figure of the record to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
-    pub(super) unit: &'static str,
-    pub(super) factor: f64,
+pub(crate) struct Scale {
+    pub(crate) unit: &'static str,
+    pub(crate) factor: f64,
 }
 
 /// The units of times and sizes, the smallest first, each with its size in the smallest.
@@ -21,7 +21,7 @@ const SIZES: [(&str, f64); 5] = [
 
 impl Scale {
     /// The largest unit in which the smallest figure above 0 is not below 1.
-    pub(super) fn for_figures(unit: &str, figures: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn for_figures(unit: &str, figures: impl Iterator<Item = f64>) -> Self {
         let smallest = figures.filter(|figure| *figure > 0.0).fold(f64::INFINITY, f64::min);
         let fits = |units: &[(&'static str, f64)]| {
             let fit =
@@ -39,7 +39,7 @@ impl Scale {
     }
 
     /// A figure of the record in this unit.
-    pub(super) fn shown(self, value: f64) -> String {
+    pub(crate) fn shown(self, value: f64) -> String {
         let value = value * self.factor;
         let size = value.abs();
         // Counts have no fraction where they are whole.

@@ -386,7 +386,7 @@ proptest! {
     fn any_record_renders_within_its_width(
         record in arbitrary::sweep(), width in 0usize..200, unicode: bool,
     ) {
-        let text = sweep(&record, &Style { color: false, unicode, width });
+        let text = sweep(&record, &Style { unicode, width, ..Style::default() });
         prop_assert!(unicode || text.is_ascii());
         for line in text.lines() {
             prop_assert!(!line.chars().any(char::is_control), "{line:?}");

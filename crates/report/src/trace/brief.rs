@@ -43,7 +43,7 @@ pub(crate) fn brief(
     table: impl Fn(&mut Page<'_>),
     hidden: Option<String>,
 ) -> String {
-    let style = Style { width: style.width.min(COLUMNS), ..style.clone() };
+    let style = Style { width: style.width.min(COLUMNS), table_width: 0, ..style.clone() };
     let images = images::list(record);
     let part = |most: usize, print: &dyn Fn(&mut Page<'_>)| -> Vec<String> {
         let mut page = Page::new(&style);
@@ -62,7 +62,7 @@ pub(crate) fn brief(
     let mut findings: Vec<&Finding> = record.findings.iter().collect();
     findings.sort_by_key(|finding| grade(finding.verdict).0);
     let mut parts = vec![
-        part(HEADLINE, &|page| headline::print(page, record, &images)),
+        part(HEADLINE, &|page| headline::print_brief(page, record, &images, HEADLINE)),
         part(LEDGER, &|page| print_ledger(page, record, &images)),
         part(TABLE, &table),
     ];
@@ -110,23 +110,45 @@ fn print_calls(page: &mut Page<'_>, calls: &[CallSum<'_>], total: &CallSum<'_>) 
     sheet.print(page, "");
 }
 
-/// The gravest findings in as many lines as there are, the last cut, and the number of those left out.
+/// The gravest findings with their advice in as many lines as there are, the first cut where it has more, and the number
+/// of those left out.
 fn print_findings(style: &Style, findings: &[&Finding]) -> (Vec<String>, usize) {
     let mut lines: Vec<String> = Vec::new();
     for (at, finding) in findings.iter().enumerate() {
-        let mut page = Page::new(style);
-        let (_, word, ink) = grade(finding.verdict);
-        let space = " ".repeat(12usize.saturating_sub(word.len()));
-        let text = format!("{}: {}", page.name(&finding.id, 40), page.name(&finding.text, TEXT));
-        let lead = [(Ink::Plain, "  "), (ink, word), (Ink::Plain, &space)];
-        page.wrapped(&lead, Ink::Plain, &text);
-        let own: Vec<String> = page.finish().lines().map(str::to_owned).collect();
-        if at > 0 && lines.len() + own.len() > FINDINGS {
+        let most = if at == 0 { FINDINGS } else { usize::MAX };
+        let own = finding_lines(style, finding, most);
+        if lines.len() + own.len() > FINDINGS {
             return (lines, findings.len() - at);
         }
-        lines.extend(own.into_iter().take(FINDINGS));
+        lines.extend(own);
     }
     (lines, 0)
+}
+
+/// A finding in at most so many lines, of which its advice has half at most.
+fn finding_lines(style: &Style, finding: &Finding, most: usize) -> Vec<String> {
+    const WORD: usize = 12;
+    let mut page = Page::new(style);
+    let (_, word, ink) = grade(finding.verdict);
+    let space = " ".repeat(WORD.saturating_sub(word.len()));
+    let text = format!("{}: {}", page.name(&finding.id, 40), page.name(&finding.text, TEXT));
+    let advice: Vec<String> = finding
+        .advice
+        .iter()
+        .flat_map(|advice| {
+            let mut page = page.another();
+            let lead = format!("{}try: ", " ".repeat(WORD + 2));
+            let lead = [(Ink::Dim, &*lead)];
+            let advice = page.clipped(&lead, &page.name(advice, TEXT), most / 2);
+            page.wrapped(&lead, Ink::Green, &advice);
+            page.finish().lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let lead = [(Ink::Plain, "  "), (ink, word), (Ink::Plain, &*space)];
+    let text = page.clipped(&lead, &text, most - advice.len());
+    page.wrapped(&lead, Ink::Plain, &text);
+    advice.iter().for_each(|line| page.put(line));
+    page.finish().lines().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

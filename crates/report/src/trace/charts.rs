@@ -9,7 +9,7 @@ use super::distributions::{
 };
 use super::images::{self, Image, residual};
 use super::ledger::{self, Kind};
-use crate::chart::{Chart, Drawing, Key, WIDE, fit};
+use crate::chart::{Chart, Drawing, Key, WIDE, fit, fit_process};
 use crate::histogram;
 use crate::numbers::{bytes, decimals_for, duration, fixed, share, thousands};
 use crate::page::Page;
@@ -156,7 +156,7 @@ fn stacked(rows: &[(String, LedgerRow)]) -> (Drawing, String) {
     let mut says = Vec::new();
     for (at, (label, of)) in rows.iter().enumerate() {
         let y = 22.0 + ROW * at as f64;
-        drawing.text(LABELS, y + 12.5, "end", &fit(label, LABELS - 4.0));
+        drawing.text(LABELS, y + 12.5, "end", &fit_process(label, LABELS - 4.0));
         let parts = [
             (Kind::Call, "in calls", of.calls_on_cpu_ns.into()),
             (Kind::User, "user", of.user_ns.into()),

@@ -79,7 +79,7 @@ fn widths(page: &Page<'_>, heads: &[String], shown: &[Vec<String>]) -> Vec<usize
     let mut widths: Vec<usize> = (0..heads.len()).map(longest).collect();
     let mut order: Vec<usize> = (0..heads.len()).collect();
     order.sort_by_key(|at| widths[*at]);
-    let mut room = page.width().saturating_sub(NUMBERS + 2 * heads.len());
+    let mut room = page.table_width().saturating_sub(NUMBERS + 2 * heads.len());
     for (nth, at) in order.into_iter().enumerate() {
         let share = room / (heads.len() - nth);
         widths[at] = widths[at].min(share.max(width(&heads[at])));

@@ -15,12 +15,50 @@ use crate::page::{Ink, Page, columns};
 use crate::signals;
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
+    print_facts(page, record, images);
+    for warning in warnings(page, record) {
+        warn(page, &warning, usize::MAX);
+    }
+}
+
+/// The same in at most so many lines: of what has no room, the limitations of the numbers go last.
+pub(super) fn print_brief(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>], most: usize) {
+    let lines = |print: &dyn Fn(&mut Page<'_>)| -> Vec<String> {
+        let mut part = page.another();
+        print(&mut part);
+        part.finish().lines().map(str::to_owned).collect()
+    };
+    let facts = lines(&|page| print_facts(page, record, images));
+    let mut warnings = warnings(page, record);
+    warnings.sort_by_key(|warning| warning.ink == Ink::Dim);
+    let of_warnings = |most: usize| -> Vec<Vec<String>> {
+        warnings.iter().map(|one| lines(&|page| warn(page, one, most))).collect()
+    };
+    let whole = of_warnings(usize::MAX);
+    let all = facts.len() + whole.iter().map(Vec::len).sum::<usize>();
+    let (facts, warnings, hidden) = match all.checked_sub(most) {
+        None | Some(0) => (&facts[..], whole, 0),
+        Some(_) => {
+            // The first line and that which tells of the others remain.
+            let room = most.saturating_sub(2);
+            let mut shown = of_warnings((room / warnings.len().max(1)).max(1));
+            shown.truncate(room);
+            let taken = shown.iter().map(Vec::len).sum::<usize>();
+            let facts = &facts[..facts.len().min(1 + room - taken)];
+            (facts, shown, all - facts.len() - taken)
+        }
+    };
+    facts.iter().chain(warnings.iter().flatten()).for_each(|line| page.put(line));
+    if hidden > 0 {
+        let more = format!("  … {} more", counted(hidden as u128, "line", "lines"));
+        page.line(&[(Ink::Dim, &more)]);
+    }
+}
+
+fn print_facts(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     let subject = subject(page, record, images);
     let parts = parts(page, record);
     print_parts(page, &subject, &parts);
-    for warning in warnings(page, record) {
-        warn(page, &warning);
-    }
 }
 
 /// The end, the duration, the requests, and the overhead of watching.
@@ -338,9 +376,10 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
 }
 
 /// The processes that still ran when the watch ended. Where running processes were watched, that
-/// means nothing.
+/// means nothing, as where the watch goes on.
 fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
-    if record.still_running.is_empty() || record.command.is_empty() {
+    let goes_on = record.ring.is_some_and(|ring| ring.goes_on);
+    if record.still_running.is_empty() || record.command.is_empty() || goes_on {
         return None;
     }
     let root = root(record).map(|process| process.pid);
@@ -368,13 +407,15 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
 const STILL_RUNNING: &str = "still running";
 const NOTHING_SEEN: &str = "nothing seen";
 
-fn warn(page: &mut Page<'_>, Warning { ink, word, text }: &Warning) {
-    if [STILL_RUNNING, NOTHING_SEEN].contains(word) {
-        let lead = [(Ink::Plain, "  "), (*ink, *word), (Ink::Plain, ": ")];
-        return page.wrapped(&lead, Ink::Plain, text);
-    }
-    let space = " ".repeat("incomplete".len().saturating_sub(word.len()) + 2);
-    page.wrapped(&[(Ink::Plain, "  "), (*ink, word), (Ink::Plain, &space)], Ink::Plain, text);
+/// In at most so many lines.
+fn warn(page: &mut Page<'_>, Warning { ink, word, text }: &Warning, most: usize) {
+    let behind = match [STILL_RUNNING, NOTHING_SEEN].contains(word) {
+        true => ": ".to_owned(),
+        false => " ".repeat("incomplete".len().saturating_sub(word.len()) + 2),
+    };
+    let lead = [(Ink::Plain, "  "), (*ink, *word), (Ink::Plain, &*behind)];
+    let text = page.clipped(&lead, text, most);
+    page.wrapped(&lead, Ink::Plain, &text);
 }
 
 /// The first few by name, the rest by number.

@@ -229,7 +229,7 @@ mod tests {
             ..Caller::default()
         };
         let call = WholeCall { callers: (0..5).map(caller).collect(), ..WholeCall::default() };
-        let style = Style { color: false, unicode: true, width: 100 };
+        let style = Style::default();
         let page = Page::new(&style);
         let shown = |most| callers(&page, &call, most).unwrap();
         assert_eq!(shown(5), "in f0 (program) < f1 < f2 < f3 < f4");

@@ -1,5 +1,5 @@
 use iotomy_record::store::Record;
-use iotomy_record::{Quantity, Running, SortKey, Trace, arbitrary};
+use iotomy_record::{Quantity, Ring, Running, SortKey, Trace, arbitrary};
 use proptest::prelude::*;
 
 use super::*;
@@ -229,6 +229,10 @@ fn what_was_waited_for_is_not_advised_to_be() {
     assert!(rendered(&record).contains("; to wait for them: --wait"));
     record.view.wait = true;
     assert!(rendered(&record).contains("; the watch ended before them"));
+    for (goes_on, is_told) in [(false, true), (true, false)] {
+        record.ring = Some(Ring { goes_on, ..Ring::default() });
+        assert_eq!(rendered(&record).contains("still running"), is_told, "{goes_on}");
+    }
 }
 
 #[test]

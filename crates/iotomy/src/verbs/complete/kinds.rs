@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Denial,
     Experiment,
     Limit,
+    /// A machine that has runs in the history.
+    Machine,
     /// A name that a run in the history has.
     Name,
     /// Where output goes: one of these words, or a path.
@@ -82,19 +84,23 @@ pub(super) const KINDS: &[(&str, &str, Kind)] = &[
     ("lab run", "names", Kind::Experiment),
     ("diff", "later", Kind::Record),
     ("diff", "records", Kind::Record),
+    ("history list", "machine", Kind::Machine),
     ("history list", "name", Kind::Name),
     ("history list", "subject", Kind::Subject),
     ("history show", "run", Kind::Run),
     ("history diff", "earlier", Kind::Run),
     ("history diff", "later", Kind::Run),
     ("history compare", "baseline", Kind::Run),
+    ("history compare", "machine", Kind::Machine),
     ("history compare", "run", Kind::Run),
     ("history trend", "command", Kind::Subject),
+    ("history trend", "machine", Kind::Machine),
     ("history name", "name", Kind::Name),
     ("history name", "run", Kind::Run),
     ("history rm", "runs", Kind::Run),
     ("export", "records", Kind::Record),
     ("history export", "run", Kind::Run),
+    ("history import", "machine", Kind::Machine),
     ("history import", "name", Kind::Name),
 ];
 
@@ -162,6 +168,7 @@ impl Kind {
                 let each = declarations().map(|one| Candidate(one.name.into(), one.summary.into()));
                 (Add::Nothing, 0, each.collect())
             }
+            Self::Machine => (Add::Nothing, 0, machines()),
             Self::Name => (Add::Nothing, 0, names(&runs())),
             Self::Output => {
                 let words = ["null", "pipe", "file", "inherit"];
@@ -264,6 +271,12 @@ fn runs() -> Vec<KeptRun> {
     let mut runs = store.and_then(|store| store.list(&filter).ok()).unwrap_or_default();
     runs.sort_by_key(|run| std::cmp::Reverse(run.id));
     runs
+}
+
+fn machines() -> Vec<Candidate> {
+    let store = store_file().and_then(|path| Store::open(&path).ok().flatten());
+    let machines = store.and_then(|store| store.machines().ok()).unwrap_or_default();
+    machines.into_iter().map(|one| Candidate(one.title(), one.hardware)).collect()
 }
 
 fn names(runs: &[KeptRun]) -> Vec<Candidate> {

@@ -7,6 +7,8 @@ use iotomy_dtrace::output::{Key, Row};
 use iotomy_observe::d::Finished;
 use iotomy_record::{DBucket, DKey, DRow, DRun, lossless};
 
+use crate::verbs::this_machine::machine;
+
 /// The part of a record that was known before the run.
 pub(super) struct Setting {
     pub(super) started: String,
@@ -22,7 +24,7 @@ impl Setting {
         DRun {
             schema: DRun::SCHEMA.to_owned(),
             started: self.started,
-            machine: iotomy_host::machine(),
+            machine: machine(),
             script: self.script,
             program: self.program,
             arguments: self.arguments,

@@ -11,6 +11,7 @@ use super::{opened, pick, place, print};
 use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::path_text;
 use crate::verbs::saving::{VERSION, keep_in, run_name};
+use crate::verbs::this_machine::machine_name;
 
 pub(super) const NAME: Manual = Manual {
     examples: &[
@@ -66,15 +67,20 @@ pub(super) fn rm(args: &RmArgs) -> Result<ExitCode> {
 }
 
 pub(super) const IMPORT: Manual = Manual {
-    examples: &[(
-        "iotomy history import --name main race.json",
-        "Keep a record of another machine or day:",
-    )],
+    examples: &[
+        ("iotomy history import --name main race.json", "Keep a record of another machine or day:"),
+        (
+            "iotomy history import --name main --machine web1 web1/*.json",
+            "Keep records that do not name their machine:",
+        ),
+    ],
     status: &[DONE, FAILED],
     see_also: &["iotomy-history-export(1)"],
 };
 
 /// Import records written by --json
+///
+/// A record that is kept already is not kept again.
 #[derive(Debug, clap::Args)]
 pub(super) struct ImportArgs {
     /// The records; `-` is standard input
@@ -84,20 +90,35 @@ pub(super) struct ImportArgs {
     /// The name to keep them under
     #[arg(long, value_name = "NAME", value_parser = run_name)]
     name: Option<String>,
+
+    /// The machine of the records, instead of the name in each
+    #[arg(long, value_name = "NAME", value_parser = machine_name)]
+    machine: Option<String>,
 }
 
 pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     let packed = |file: &PathBuf| -> Result<PackedRun> {
         let (record, json) = store::load_with_bytes(file)?;
-        Ok(PackedRun::from_text(record, json)?)
+        let run = PackedRun::from_text(record, json)?;
+        Ok(match &args.machine {
+            Some(machine) => run.on_machine(machine),
+            None => run,
+        })
     };
     // A file that is not a record keeps all others from being kept.
-    let runs = args.files.iter().map(packed).collect::<Result<Vec<_>>>()?;
+    let runs = args.files.iter().map(packed).collect::<Result<Vec<_>>>();
+    let runs = runs.map_err(|error| match args.files.len() {
+        1 => error,
+        files => error.context(format!("nothing imported of {files} files")),
+    })?;
     keep_in(&place()?, |store| {
         for (run, file) in runs.iter().zip(&args.files) {
-            let id = store.keep_packed(run, args.name.as_deref(), VERSION)?;
-            let file = path_text(file);
-            print(&format!("{file}: run {id}\n"))?;
+            let kept = store.import(run, args.name.as_deref(), VERSION)?;
+            let (file, id) = (path_text(file), kept.id);
+            match kept.is_again {
+                true => print(&format!("{file}: run {id}, kept before\n"))?,
+                false => print(&format!("{file}: run {id}\n"))?,
+            };
         }
         Ok(ExitCode::SUCCESS)
     })

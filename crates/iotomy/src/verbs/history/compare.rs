@@ -7,7 +7,7 @@ use iotomy_history::{Candidate, Earlier, Pick, Store, against};
 use iotomy_record::{Against, KeptRun, RaceVerdict};
 use iotomy_report::DiffView;
 
-use super::{opened, pick, print};
+use super::{machine, opened, pick, print};
 use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::OutputStyle;
 use crate::verbs::diff::{runs_of, sources_of_history as sources};
@@ -80,7 +80,7 @@ pub(super) const COMPARE: Manual = Manual {
 
 /// Compare a run with a baseline
 ///
-/// A baseline is one run, or all runs of one name; no other run changes it. Prints the ratios of
+/// A baseline is one run, or all runs of one name on the machine of the run; no other run changes it. Prints the ratios of
 /// the unpaired runs with their 95 % confidence intervals. A baseline of another machine is an
 /// error; if kernel or caches differ, there is no verdict.
 #[derive(Debug, clap::Args)]
@@ -93,6 +93,10 @@ pub(super) struct CompareArgs {
     /// baseline]
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Option<Pick>,
+
+    /// Compare the last run on this machine: its name, or a part of its name and hardware that only it has
+    #[arg(long, value_name = "NAME", conflicts_with = "run")]
+    machine: Option<String>,
 
     /// Exit with status 1 if something is slower, and with 2 if there is no verdict: the conditions
     /// differ, or there are too few measurements
@@ -107,7 +111,10 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let store = opened()?;
     let run = match &args.run {
         Some(run) => store.find(run)?,
-        None => store.newest_after(&args.baseline)?,
+        None => {
+            let machine = machine(&store, args.machine.as_deref())?;
+            store.newest_after(&args.baseline, machine.as_ref())?
+        }
     };
     let found = held(&store, &args.baseline, &run, false)?;
     print(&iotomy_report::against(&found, &args.looks.on(&std::io::stdout())))?;

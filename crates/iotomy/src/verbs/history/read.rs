@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
-use iotomy_history::{Filter, Pick, Store};
+use iotomy_history::{Asked, Filter, Pick, Store};
 use iotomy_record::store::{KINDS, OutputFile};
 
-use super::{count, opened, pick, place, print};
+use super::{count, machine, opened, pick, place, print};
 use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::OutputStyle;
 use crate::verbs::show;
@@ -45,6 +45,10 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
+    /// Only runs of this machine: its name, or a part of its name and hardware that only it has
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+
     /// Only the N runs kept last; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 30)]
     last: u64,
@@ -54,16 +58,17 @@ pub(super) struct ListArgs {
 }
 
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
-    let filter = Filter {
-        kind: args.kind.clone(),
-        name: args.name.clone(),
-        subject: args.subject.clone(),
-        last: Some(args.last).filter(|last| *last > 0),
-    };
     // That nothing was ever kept is an answer.
     let path = place()?;
     let (runs, all, kept) = match Store::open(&path)? {
         Some(store) => {
+            let filter = Filter {
+                kind: args.kind.clone(),
+                name: args.name.clone(),
+                subject: args.subject.clone(),
+                machine: machine(&store, args.machine.as_deref())?,
+                last: Some(args.last).filter(|last| *last > 0),
+            };
             let kept = count(&store, &Filter::default())?;
             (store.list(&filter)?, count(&store, &filter)?, kept)
         }
@@ -106,7 +111,8 @@ pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
 pub(super) const TREND: Manual = Manual {
     examples: &[
         ("iotomy history trend 'make -j2'", "Plot the wall times of a command:"),
-        ("iotomy history trend limits --measure syscall", "Plot a limit of this machine:"),
+        ("iotomy history trend limits --measure syscall", "Plot a limit of each machine:"),
+        ("iotomy history trend 'make -j2' --machine node4", "Plot the times on one machine:"),
     ],
     status: &[DONE, FAILED],
     see_also: &["iotomy-history-compare(1)"],
@@ -114,7 +120,7 @@ pub(super) const TREND: Manual = Manual {
 
 /// Plot a measure of a command over time, with its step changes
 ///
-/// Leaves out runs on machines other than that of the newest run. Detects a step change from the
+/// Runs of several machines are kept apart: each machine has a chart, all with one scale. Detects a step change from the
 /// ranks of the runs, or from a step far larger than their variation.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrendArgs {
@@ -130,7 +136,11 @@ pub(super) struct TrendArgs {
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     kind: Option<String>,
 
-    /// Only the N newest runs
+    /// Only runs of this machine: its name, or a part of its name and hardware that only it has
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+
+    /// Only the N newest runs of each machine
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=400))]
     last: u16,
 
@@ -139,10 +149,16 @@ pub(super) struct TrendArgs {
 }
 
 pub(super) fn trend(args: &TrendArgs) -> Result<ExitCode> {
-    let last = Some(usize::from(args.last));
-    let trend =
-        opened()?.trend(&args.command, args.kind.as_deref(), args.measure.as_deref(), last)?;
-    print(&iotomy_report::trend(&trend, &args.looks.on(&std::io::stdout())))
+    let store = opened()?;
+    let machine = machine(&store, args.machine.as_deref())?;
+    let trends = store.trends(&Asked {
+        subject: &args.command,
+        kind: args.kind.as_deref(),
+        measure: args.measure.as_deref(),
+        most: Some(usize::from(args.last)),
+        machine: machine.as_ref(),
+    })?;
+    print(&iotomy_report::trends(&trends, &args.looks.on(&std::io::stdout())))
 }
 
 pub(super) const EXPORT: Manual = Manual {

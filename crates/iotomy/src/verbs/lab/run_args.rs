@@ -8,6 +8,7 @@ use iotomy_race::Axis;
 
 use crate::screen::OutputStyle;
 use crate::verbs::saving::SaveArgs;
+use crate::verbs::this_machine::machine_name;
 use crate::verbs::trace::seconds;
 
 /// Run experiments and judge their claims on this machine
@@ -52,7 +53,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "I/N", requires = "json", conflicts_with = "resume")]
     pub(super) shard: Option<Share>,
 
-    /// The name of this machine in the record [default: the host's name]
+    /// The name of this machine in the record [default: IOTOMY_MACHINE, or the host's name]
     #[arg(long, value_name = "NAME", value_parser = machine_name)]
     pub(super) machine: Option<String>,
 
@@ -75,15 +76,4 @@ pub(super) struct RunArgs {
 
     #[command(flatten)]
     pub(super) looks: OutputStyle,
-}
-
-/// A name that a machine may have: words of records and tables.
-fn machine_name(text: &str) -> Result<String, String> {
-    match text.trim() {
-        "" => Err("expected a name".to_owned()),
-        name if name.chars().any(char::is_control) => {
-            Err("expected a name without control characters".to_owned())
-        }
-        name => Ok(name.to_owned()),
-    }
 }

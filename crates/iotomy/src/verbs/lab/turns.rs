@@ -22,6 +22,7 @@ use super::named;
 use super::run_args::RunArgs;
 use crate::screen::path_text;
 use crate::verbs::outputs;
+use crate::verbs::this_machine::given_name;
 
 /// The default directory.
 pub(super) const FOLDER: &str = "/var/tmp";
@@ -131,7 +132,7 @@ impl RunRequest<'_> {
 
     /// Begun now.
     pub(super) fn start(&self, before: Option<Sweep>) -> Start {
-        let machine = named_machine(self.args.machine.as_deref());
+        let machine = named_machine(self.args.machine.clone().or_else(given_name).as_deref());
         Start { started: rfc3339(SystemTime::now()), machine, before }
     }
 

@@ -2,7 +2,6 @@
 
 use anyhow::{Result, bail};
 use iotomy_history::{Candidate, Earlier, Pick, against};
-use iotomy_host::machine;
 use iotomy_race::{Options, commands};
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Against, Race};
@@ -10,6 +9,7 @@ use iotomy_record::{Against, Race};
 use crate::errors::print_error;
 use crate::verbs::history;
 use crate::verbs::saving::VERSION;
+use crate::verbs::this_machine::machine;
 
 /// The baseline, found before anything is run, with something to compare with. The race is not to be kept
 /// by the name of its own baseline.
@@ -20,11 +20,10 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
              part of its own baseline; give --save another name"
         );
     }
-    let machine = machine();
     let candidate = Candidate {
         kind: "race",
         subjects: commands(options)?,
-        machine: &machine,
+        machine: machine(),
         id: None,
         is_unjudged: false,
     };

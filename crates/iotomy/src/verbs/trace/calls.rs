@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use iotomy_observe::{is_ring_operation, nearest, nearest_call, ring_operations};
+use iotomy_observe::{
+    call_advice, is_call, is_ring_operation, nearest, nearest_call, ring_operations,
+};
 use iotomy_record::calls::{ALL_RINGS, GROUPS, RING_PREFIX, group};
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -75,14 +77,13 @@ pub(super) fn chosen(words: &[String]) -> Result<Chosen> {
     Ok(Chosen { calls: Some(calls), ring_operations: operations })
 }
 
-fn is_call(name: &str) -> bool {
-    [Abi::X86_64, Abi::I386].into_iter().any(|abi| syscalls::number(abi, name).is_some())
-}
-
 /// Calls whose names contain the word, or are contained in it.
 fn advice(word: &str) -> String {
     if is_ring_operation(word) {
         return format!("did you mean {RING_PREFIX}{word}?");
+    }
+    if let Some(advice) = call_advice(word) {
+        return advice;
     }
     let known = (0..512).map(|number| syscalls::name(Abi::X86_64, number));
     let alike: Vec<String> = known
@@ -119,8 +120,10 @@ mod tests {
 
     #[test]
     fn groups_and_names_add_up() {
-        let Chosen { calls, ring_operations } = chosen_by(&["getppid", "%poll"]).unwrap();
+        let words = ["getppid", "%poll", "syscall_500", "syscall_other"];
+        let Chosen { calls, ring_operations } = chosen_by(&words).unwrap();
         let set = calls.unwrap();
+        assert!(set.contains("syscall_500") && set.contains("syscall_other"));
         assert!(set.contains("getppid") && set.contains("epoll_wait") && !set.contains("read"));
         assert_eq!(ring_operations, Some(BTreeSet::new()));
     }
@@ -155,6 +158,7 @@ mod tests {
             operations
                 .starts_with("unknown ring operation \"reed\"; the operations are nop, readv, ")
         );
+        assert!(refused("syscall_999").ends_with("from 511 on, are syscall_other"));
         assert!(refused("ring:").contains("send_zc"));
         assert!(refused("send_zc").ends_with("did you mean ring:send_zc?"));
         assert!(refused("raed").ends_with("did you mean read?"));

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
-use iotomy_host::machine;
 use iotomy_observe::{
     OBSERVERS, ObserveError, Observer, OptionalViewer, Request, Target, WatchStart, observer,
 };
@@ -11,6 +10,7 @@ use iotomy_record::{Trace, View, lossless};
 use iotomy_sys::launch::Command;
 
 use crate::screen::shown;
+use crate::verbs::this_machine::machine;
 
 /// Watches a command to its end, all its calls and files.
 pub(in crate::verbs) fn command(name: &str, command: &Command) -> Result<Trace, ObserveError> {

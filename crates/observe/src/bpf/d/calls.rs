@@ -8,6 +8,7 @@ use iotomy_dtrace::{Probe, ProbePattern, Span, nearest};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::points::{POINTS, Point};
+use crate::naming::choice_name;
 
 /// Numbers of a table of calls; those of the 32-bit kind stand behind it.
 const NUMBERS: u32 = 512;
@@ -115,7 +116,7 @@ impl Machine {
                 0..NUMBERS => (Abi::X86_64, at),
                 _ => (Abi::I386, at - NUMBERS),
             };
-            let function = syscalls::name(abi, number);
+            let function = choice_name(&syscalls::name(abi, number)).to_owned();
             for (is_return, name) in [(false, "entry"), (true, "return")] {
                 let number = match known.get(&(function.clone(), is_return)) {
                     Some(number) => *number,

@@ -1,9 +1,9 @@
-//! The index of a record: its subject and its measures. Their texts are [labels](crate::label).
-
-use iotomy_record::store::RecordRef;
-use iotomy_record::{CopyRun, DRow, DRun, Limits, Measure, Race, RaceCommand, Sweep, Trace};
+//! What a record is of, in a line, and its measures: what the history is searched by, and what records of many
+//! machines are put together by. Their texts are [labels](crate::label).
 
 use crate::label::{Label, label};
+use crate::store::RecordRef;
+use crate::{CopyRun, DRow, DRun, Limits, Measure, Race, RaceCommand, Sweep, Trace};
 
 /// The measure of the time in which threads were ready to run and had no CPU.
 const RUN_QUEUE_DELAY: &str = "run queue delay";
@@ -12,12 +12,12 @@ const RUN_QUEUE_DELAY: &str = "run queue delay";
 const WAITING: &str = "waiting";
 
 /// The present name of a measure: `runq` is it in tables, `waiting` was it in earlier versions.
-pub(crate) fn present_name(name: &str) -> &str {
+pub fn present_name(name: &str) -> &str {
     if matches!(name, WAITING | "runq") { RUN_QUEUE_DELAY } else { name }
 }
 
 /// The name that earlier versions kept a measure by.
-pub(crate) fn earlier_name(name: &str) -> &str {
+pub fn earlier_name(name: &str) -> &str {
     if name == RUN_QUEUE_DELAY { WAITING } else { name }
 }
 
@@ -54,7 +54,7 @@ pub fn measures(record: RecordRef<'_>) -> Vec<Measure> {
 }
 
 /// The same as the history has them, which are without samples.
-pub(crate) fn indexed(record: RecordRef<'_>) -> Vec<Measure> {
+pub fn indexed(record: RecordRef<'_>) -> Vec<Measure> {
     found(record, Samples::LeftOut)
 }
 
@@ -138,7 +138,7 @@ fn of_sweep(sweep: &Sweep) -> String {
 
 fn in_trace(trace: &Trace) -> Vec<Measure> {
     let subject = of_trace(trace);
-    let sum = |of: fn(&iotomy_record::LedgerRow) -> u64| -> f64 {
+    let sum = |of: fn(&crate::LedgerRow) -> u64| -> f64 {
         trace.ledger.iter().map(|row| of(row) as f64).sum()
     };
     let calls = trace.calls.iter().map(|row| row.calls as f64).sum();
@@ -165,7 +165,7 @@ fn in_race(race: &Race, wanted: Samples) -> Vec<Measure> {
     let mut found = Vec::new();
     for one in &race.commands {
         let runs: Vec<_> = one.runs.iter().filter(|run| counts(run.round)).collect();
-        let of_each = |value: fn(&iotomy_record::Run) -> u64| match wanted {
+        let of_each = |value: fn(&crate::Run) -> u64| match wanted {
             Samples::Wanted => runs.iter().map(|run| value(run) as f64).collect(),
             Samples::LeftOut => Vec::new(),
         };
@@ -196,7 +196,7 @@ fn in_copy(copy: &CopyRun) -> Vec<Measure> {
 }
 
 fn in_limits(limits: &Limits) -> Vec<Measure> {
-    let of = |limit: &iotomy_record::Limit| {
+    let of = |limit: &crate::Limit| {
         let name = match &limit.volume {
             Some(volume) => format!("{} at {}", limit.name, volume.path),
             None => limit.name.clone(),
@@ -243,7 +243,7 @@ fn in_d(run: &DRun) -> Vec<Measure> {
 
 fn in_sweep(sweep: &Sweep, samples: Samples) -> Vec<Measure> {
     let subject = of_sweep(sweep);
-    let of = |case: &iotomy_record::Case| {
+    let of = |case: &crate::Case| {
         let mut name = Label::default();
         let params =
             sweep.axes.iter().filter_map(|axis| Some((&axis.name, case.params.get(&axis.name)?)));

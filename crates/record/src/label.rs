@@ -6,14 +6,14 @@
 use std::fmt::Write as _;
 
 /// The longest label, in bytes. Up to here it is the text itself.
-pub(crate) const LONGEST: usize = 1024;
+pub const LONGEST: usize = 1024;
 
 /// The room for what stands for the rest: `… (18446744073709551615 bytes, 0123456789abcdef)`.
 const REST: usize = 64;
 
 /// A text that grows, of which only a label is kept.
 #[derive(Debug)]
-pub(crate) struct Label {
+pub struct Label {
     head: String,
     bytes: u64,
     /// FNV-1a of the whole text.
@@ -27,7 +27,8 @@ impl Default for Label {
 }
 
 impl Label {
-    pub(crate) fn push(&mut self, text: &str) {
+    /// Adds a part.
+    pub fn push(&mut self, text: &str) {
         for byte in text.bytes() {
             self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
@@ -39,7 +40,8 @@ impl Label {
         self.bytes += text.len() as u64;
     }
 
-    pub(crate) fn finish(mut self) -> String {
+    /// The label of all parts.
+    pub fn finish(mut self) -> String {
         if self.bytes > self.head.len() as u64 {
             self.head.truncate(whole_chars(&self.head, LONGEST - REST));
             let _ = write!(self.head, "… ({} bytes, {:016x})", self.bytes, self.hash);
@@ -54,7 +56,7 @@ fn whole_chars(text: &str, most: usize) -> usize {
 }
 
 /// The label of a text.
-pub(crate) fn label(text: &str) -> String {
+pub fn label(text: &str) -> String {
     let mut label = Label::default();
     label.push(text);
     label.finish()
