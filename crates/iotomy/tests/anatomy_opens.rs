@@ -28,7 +28,9 @@ fn of_opens(folder: &Path, script: &str) -> Option<Option<Finding>> {
     assert!(output.status.success(), "{output:?}");
     let found = record.trace.findings.into_iter().find(|found| found.id == "open-not-read");
     // Shown where it is not the one that is waited for.
-    eprintln!("{} samples; {:?}", record.calls.iter().map(|row| row.samples).sum::<u64>(), found);
+    let samples: Vec<_> = record.calls.iter().map(|row| (&row.syscall, row.samples)).collect();
+    let opens = record.trace.calls.iter().find(|call| call.syscall == "openat");
+    eprintln!("samples {samples:?}; opens {:?}; {found:?}", opens.map(|call| call.calls));
     Some(found)
 }
 
