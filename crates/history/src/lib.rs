@@ -1,7 +1,7 @@
 //! The runs that the user keeps, and their comparison.
 //!
 //! Owns the store, an SQLite database in the user's data directory ([`Store`]), the index of a record
-//! ([`measures()`]), and the comparison of two records ([`against()`]) or many ([`Store::trend`]). It
+//! ([`measures()`]), and the comparison of two records ([`against()`]) or many ([`Store::trends`]). It
 //! knows no screen and makes no record.
 //!
 //! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and
