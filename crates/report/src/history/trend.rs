@@ -1,6 +1,6 @@
 //! A measure over time: a chart with a line per level, and the facts about each change of it.
 //!
-//! Computed by `trend` in `crates/history/src/trend.rs` and `changes` in `crates/stats/src/change.rs`.
+//! Computed by `trends` in `crates/history/src/trend.rs` and `changes` in `crates/stats/src/change.rs`.
 
 use iotomy_record::{Point, Trend};
 
