@@ -177,10 +177,9 @@ async fn exchange(
     desk: &Arc<Desk>,
     patience: Patience,
 ) -> Result<(), Failure> {
-    let service =
-        service_fn(
-            async |request: Request<Incoming>| Ok::<_, Infallible>(answer(&request, access, desk).await),
-        );
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(&request, access, desk).await)
+    });
     let serving = http1::Builder::new()
         .keep_alive(false)
         // A client that has sent its request may close its side.
@@ -224,7 +223,9 @@ async fn answer(
 /// The answer to a request without the token, whatever it is for: as RFC 6750 has it.
 fn unauthorized(refusal: Refusal) -> Response<Full<Bytes>> {
     let (challenge, text) = match refusal {
-        Refusal::NoToken => (r#"Bearer realm="iotomy-agent""#, "send the token: Authorization: Bearer TOKEN\n"),
+        Refusal::NoToken => {
+            (r#"Bearer realm="iotomy-agent""#, "send the token: Authorization: Bearer TOKEN\n")
+        }
         Refusal::WrongToken => (
             r#"Bearer realm="iotomy-agent", error="invalid_token""#,
             "this is not the token of the agent\n",

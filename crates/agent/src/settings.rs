@@ -135,7 +135,9 @@ impl Settings {
         let tls = match (certificate, args.tls_key.clone().or(file.tls_key)) {
             (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (None, None) => None,
-            (Some(_), None) => bail!("tls-cert is given without tls-key: give its private key, too"),
+            (Some(_), None) => {
+                bail!("tls-cert is given without tls-key: give its private key, too")
+            }
             (None, Some(_)) => {
                 bail!("tls-key is given without tls-cert: give its certificate, too")
             }
@@ -184,9 +186,8 @@ fn variables() -> PossibleValuesParser {
 
 /// An address and a port.
 fn listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!("invalid address: expected an IP address and a port, as in {LISTEN}")
-    })
+    text.parse()
+        .map_err(|_| format!("invalid address: expected an IP address and a port, as in {LISTEN}"))
 }
 
 fn max_services(text: &str) -> Result<u32, String> {

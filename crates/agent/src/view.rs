@@ -192,7 +192,9 @@ impl MetricsView {
             Ok(()) => say("SIGHUP: the configuration was read again"),
             Err(error) => {
                 let stays = match self.door.access().has_files() {
-                    true => "SIGHUP: the configuration stays as it was, and so do the certificate and the token",
+                    true => {
+                        "SIGHUP: the configuration stays as it was, and so do the certificate and the token"
+                    }
                     false => "SIGHUP: the configuration stays as it was",
                 };
                 say_error(&error.context(stays));

@@ -76,7 +76,9 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let chain: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
     let chain = chain.map_err(|error| anyhow!("invalid certificate {shown}: {error}"))?;
     if chain.is_empty() {
-        bail!("there is no certificate in {shown}: expected PEM, which begins with -----BEGIN CERTIFICATE-----");
+        bail!(
+            "there is no certificate in {shown}: expected PEM, which begins with -----BEGIN CERTIFICATE-----"
+        );
     }
     Ok(chain)
 }
