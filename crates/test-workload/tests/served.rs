@@ -35,6 +35,7 @@ fn served(way: &str, count: u64, check: impl Fn(&Exchange)) {
             Request { requests: true, ..command(subject(), &["served", way, &N.to_string()]) };
         let watched = watch(observer, &request);
         assert_eq!(watched.exit, Some(Exit::Code(0)), "{way}: {watched:?}");
+        assert!(watched.observer.missing.is_empty(), "{:?}", watched.observer.missing);
         let all = &watched.requests;
         for role in [Role::Accept, Role::Connect] {
             let row = sum(all, role);

@@ -149,7 +149,7 @@ __noinline int submit_to_channel(u64 req)
 	look_at_thread(&me);
 	if (!me.image)
 		return 0;
-	name.ctx = (u64)FIELD(struct io_kiocb, req, ctx);
+	name.ctx = word_at(&((struct io_kiocb *)req)->ctx);
 	if (ring_has_many(req, op)) {
 		name.name = FIELD(struct io_kiocb, req, cqe.user_data);
 		if (bpf_map_update_elem(&ring_multishots, &name, &req, BPF_ANY))
