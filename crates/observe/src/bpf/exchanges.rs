@@ -335,7 +335,8 @@ mod tests {
         assert_eq!((transfer("splice"), flags("recvfrom"), flags("read")), (0x31, 4, 0));
     }
 
-    /// As of the other objects: what the verifier looks at is what a start waits for.
+    /// As of the other objects: what the verifier looks at is what a start waits for. Half of it are the functions that
+    /// calls and operations of io_uring share, which it looks at for each program.
     #[test]
     fn the_verifier_has_little_to_look_at() {
         let shared = match verified::shared() {
@@ -349,7 +350,7 @@ mod tests {
         };
         let loaded = Loaded::load(&shared, 16).map_err(String::from).unwrap();
         let steps = verified::steps(&loaded.object);
-        assert!(steps < 12_000, "{steps}");
+        assert!(steps < 15_000, "{steps}");
         let stack = verified::deepest_stack(&loaded.object);
         assert!(stack <= 512, "{stack}");
     }
