@@ -43,6 +43,8 @@ pub(crate) struct Desk {
     pub(crate) refused: AtomicU64,
     /// Connections that were closed before they had asked for something, or had their answer.
     pub(crate) cut: AtomicU64,
+    /// Requests without the token.
+    pub(crate) unauthorized: AtomicU64,
     pub(crate) pushes: PushCounters,
 }
 
@@ -51,8 +53,8 @@ impl Desk {
     /// The kernel's error.
     pub(crate) fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let (refused, cut, pushes) = Default::default();
-        Ok(Self { waiting: Mutex::default(), bell, refused, cut, pushes })
+        let (refused, cut, unauthorized, pushes) = Default::default();
+        Ok(Self { waiting: Mutex::default(), bell, refused, cut, unauthorized, pushes })
     }
 
     /// Asks for the counts. An answer that is dropped means that the watch has ended.

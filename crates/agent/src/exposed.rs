@@ -35,6 +35,9 @@ pub(crate) struct Own {
     pub(crate) scrapes: u64,
     pub(crate) refused: u64,
     pub(crate) cut: u64,
+    pub(crate) unauthorized: u64,
+    /// When the certificate expires, since the epoch: where there is one.
+    pub(crate) expiry: Option<Duration>,
     pub(crate) pushes: Pushes,
     pub(crate) is_reloaded: bool,
     /// Where there is a budget.

@@ -1,6 +1,7 @@
 //! Tests of the text of scrapes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use iotomy_record::{Call, ImageCounts, Intervals, LedgerRow, Snapshot};
 
@@ -32,6 +33,7 @@ fn exposition(exec: &str, syscall: &str) -> String {
     let mut exposition = Exposition::new();
     exposition.exposed().totals.add(&counts, 1, By::Image, 5);
     exposition.exposed().own.overhead_ns = [250.0, 500.0];
+    exposition.exposed().own.expiry = Some(Duration::from_secs(1_800_000_000));
     let (ratio, overhead, factor) = (0.01, 0.005, 4);
     exposition.exposed().own.budget = Some(OfBudget { ratio, overhead, factor });
     exposition.exposed().totals.add_variance(syscall, 36.0);
@@ -59,6 +61,7 @@ fn a_scrape_has_what_was_counted() {
         "# TYPE iotomy_agent_build info",
         r#"iotomy_agent_call_overhead_seconds{bound="low"} 2.5e-7"#,
         "iotomy_agent_services 1",
+        "iotomy_agent_tls_certificate_expiry_time_seconds 1800000000.0",
         r#"iotomy_calls_variance_total{call="read"} 36.0"#,
         "iotomy_agent_budget_ratio 0.01",
         "iotomy_agent_overhead_ratio 0.005",

@@ -9,6 +9,7 @@
 //! The one invariant: nothing grows with time or with what others do. The watch forgets what has ended, services and
 //! connections have bounds, and what does not fit is counted.
 
+mod access;
 mod budget;
 mod desk;
 mod exposed;
@@ -23,6 +24,7 @@ mod service;
 mod settings;
 mod target;
 mod totals;
+mod trusted;
 mod view;
 
 use std::ffi::OsString;
@@ -41,9 +43,10 @@ pub use self::metrics::METRICS;
 pub use self::otlp::Endpoint;
 pub use self::server::{MOST as MOST_CONNECTIONS, PATH};
 pub use self::service::{By, MOST_OTHERS, OTHER};
-pub use self::settings::{Args, LISTEN, MAX_SERVICES, OTLP_INTERVAL, Settings};
+pub use self::settings::{Args, LISTEN, MAX_SERVICES, OTLP_INTERVAL, Settings, TlsFiles};
 pub use self::totals::BOUNDS_NS;
 
+use self::access::Access;
 use self::desk::Desk;
 use self::view::MetricsView;
 
@@ -85,11 +88,12 @@ fn run(args: Args) -> Result<()> {
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), None).context("cannot hold signals")?;
     let settings = Settings::read(&args)?;
     let first = target::target(&settings)?;
+    let access = Access::read(&settings)?;
     let listener = TcpListener::bind(settings.listen)
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let desk = Desk::new().context("cannot make an eventfd")?;
     let observer = observer(OBSERVER).context("there is no observer bpf")?;
-    let mut view = MetricsView::new(args, settings, first, listener, desk);
+    let mut view = MetricsView::new(args, settings, first, access, listener, desk);
     loop {
         observer.watch_before(&view.request(), Some(&mut view))?;
         if let Some(reason) = view.take_failure() {

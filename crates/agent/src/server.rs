@@ -1,9 +1,11 @@
-//! `GET /metrics`, and nothing else; pushes to a collector go on beside it.
+//! `GET /metrics`, and nothing else, to those that may ask (`access`); pushes to a collector go on beside it.
 //!
-//! The one invariant: no client holds the server up. A connection has one request and a time for it ([`Patience`]);
-//! there are at most [`MOST`], and one more is closed at once. What a client sends beyond the head of its request is not read.
+//! The one invariant: no client holds the server up. A connection has one request and a time for it ([`Patience`]), its
+//! handshake of TLS included; there are at most [`MOST`], and one more is closed at once. What a client sends beyond the head of
+//! its request is not read.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -13,15 +15,20 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
+use crate::access::{Access, Door, Refusal};
 use crate::desk::{Desk, Form};
 use crate::exposition;
 use crate::otlp::{Endpoint, keep_pushing};
@@ -52,30 +59,43 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Where metrics are.
 pub const PATH: &str = "/metrics";
 
-/// Serves from a thread of its own, to the end of the process, and pushes to a collector at such an interval.
-///
-/// # Errors
-/// The kernel's error.
-pub(crate) fn serve(
-    listener: TcpListener,
-    desk: Arc<Desk>,
-    patience: Patience,
-    pushed: Option<(Endpoint, Duration)>,
-) -> io::Result<JoinHandle<()>> {
-    let runtime: Runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    let listener = {
-        let _inside = runtime.enter();
-        listener.set_nonblocking(true)?;
-        tokio::net::TcpListener::from_std(listener)?
-    };
-    if let Some((endpoint, every)) = pushed {
-        runtime.spawn(keep_pushing(desk.clone(), endpoint, every));
-    }
-    let serve = move || runtime.block_on(accept(listener, desk, patience));
-    std::thread::Builder::new().name(String::from("server")).spawn(serve)
+/// What serves.
+pub(crate) struct Server {
+    pub(crate) listener: TcpListener,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) patience: Patience,
+    /// Where pushes go, and how often.
+    pub(crate) pushed: Option<(Endpoint, Duration)>,
 }
 
-async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>, patience: Patience) {
+impl Server {
+    /// Serves from a thread of its own, to the end of the process.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(crate) fn start(self) -> io::Result<JoinHandle<()>> {
+        let Self { listener, desk, door, patience, pushed } = self;
+        let runtime: Runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        if let Some((endpoint, every)) = pushed {
+            runtime.spawn(keep_pushing(desk.clone(), endpoint, every));
+        }
+        let serve = move || runtime.block_on(accept(listener, desk, door, patience));
+        std::thread::Builder::new().name(String::from("server")).spawn(serve)
+    }
+}
+
+async fn accept(
+    listener: tokio::net::TcpListener,
+    desk: Arc<Desk>,
+    door: Arc<Door>,
+    patience: Patience,
+) {
     let places = Arc::new(Semaphore::new(MOST));
     loop {
         let stream = match listener.accept().await {
@@ -85,34 +105,80 @@ async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>, patience: Pa
                 continue;
             }
         };
+        let access = door.access();
         let Ok(place) = places.clone().try_acquire_owned() else {
-            refuse(stream, &desk);
+            Desk::count(&desk.refused);
+            // Before a handshake, TLS has no answer.
+            close(stream, if access.tls().is_some() { b"" } else { FULL });
             continue;
         };
         let desk = desk.clone();
         tokio::spawn(async move {
-            connection(stream, &desk, patience).await;
+            let served = connection(stream, &access, &desk, patience);
+            if !matches!(timeout(patience.whole, served).await, Ok(Ok(()))) {
+                Desk::count(&desk.cut);
+            }
             drop(place);
         });
     }
 }
 
-/// Closes a connection for which there is no place, with an answer where the socket takes it at once.
-fn refuse(stream: TcpStream, desk: &Desk) {
-    const ANSWER: &[u8] =
-        b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    Desk::count(&desk.refused);
-    let _ = stream.try_write(ANSWER);
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+const NO_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
+    content-length: 40\r\nconnection: close\r\n\r\nthis port speaks TLS: ask by https://...\n";
+
+/// Closes a connection, with an answer where the socket takes it at once.
+fn close(stream: TcpStream, answer: &[u8]) {
+    let _ = stream.try_write(answer);
     // Dropped here, it is closed.
     if let Ok(stream) = stream.into_std() {
         let _ = stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-async fn connection(stream: TcpStream, desk: &Arc<Desk>, patience: Patience) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let desk = desk.clone();
-        async move { Ok::<_, Infallible>(answer(&request, &desk).await) }
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// # Errors
+/// The client was too slow, or sent what is not valid.
+async fn connection(
+    stream: TcpStream,
+    access: &Access,
+    desk: &Arc<Desk>,
+    patience: Patience,
+) -> Result<(), Failure> {
+    let Some(tls) = access.tls() else {
+        return exchange(stream, access, desk, patience).await;
+    };
+    let stream = timeout(patience.head, handshake(stream, tls)).await??;
+    exchange(stream, access, desk, patience).await
+}
+
+/// The type of the first record of TLS.
+const HANDSHAKE: u8 = 22;
+
+/// Begins TLS. A client that speaks HTTP without it is told so, in its own language.
+async fn handshake(stream: TcpStream, tls: &TlsAcceptor) -> io::Result<TlsStream<TcpStream>> {
+    let mut first = [0];
+    if stream.peek(&mut first).await? > 0 && first != [HANDSHAKE] {
+        // With bytes that are unread, the kernel would reset the connection, and the answer be lost.
+        let _ = stream.try_read(&mut [0; LONGEST]);
+        close(stream, NO_TLS);
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    tls.accept(stream).await
+}
+
+/// A request and its answer.
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    access: &Access,
+    desk: &Arc<Desk>,
+    patience: Patience,
+) -> Result<(), Failure> {
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(&request, access, desk).await)
     });
     let serving = http1::Builder::new()
         .keep_alive(false)
@@ -122,12 +188,18 @@ async fn connection(stream: TcpStream, desk: &Arc<Desk>, patience: Patience) {
         .timer(TokioTimer::new())
         .header_read_timeout(patience.head)
         .serve_connection(TokioIo::new(stream), service);
-    if !matches!(tokio::time::timeout(patience.whole, serving).await, Ok(Ok(()))) {
-        Desk::count(&desk.cut);
-    }
+    Ok(serving.await?)
 }
 
-async fn answer(request: &Request<Incoming>, desk: &Desk) -> Response<Full<Bytes>> {
+async fn answer(
+    request: &Request<Incoming>,
+    access: &Access,
+    desk: &Desk,
+) -> Response<Full<Bytes>> {
+    if let Err(refusal) = access.check(request.headers()) {
+        Desk::count(&desk.unauthorized);
+        return unauthorized(refusal);
+    }
     if request.uri().path() != PATH {
         return plain(StatusCode::NOT_FOUND, format!("not found: metrics are at {PATH}\n"));
     }
@@ -148,6 +220,22 @@ async fn answer(request: &Request<Incoming>, desk: &Desk) -> Response<Full<Bytes
     }
 }
 
+/// The answer to a request without the token, whatever it is for: as RFC 6750 has it.
+fn unauthorized(refusal: Refusal) -> Response<Full<Bytes>> {
+    let (challenge, text) = match refusal {
+        Refusal::NoToken => {
+            (r#"Bearer realm="iotomy-agent""#, "send the token: Authorization: Bearer TOKEN\n")
+        }
+        Refusal::WrongToken => (
+            r#"Bearer realm="iotomy-agent", error="invalid_token""#,
+            "this is not the token of the agent\n",
+        ),
+    };
+    let mut refused = plain(StatusCode::UNAUTHORIZED, String::from(text));
+    refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    refused
+}
+
 fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
@@ -162,64 +250,5 @@ pub(crate) fn read(counter: &AtomicU64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
-
-    use iotomy_test_requirements::wait::until;
-
-    use super::*;
-
-    /// However long it takes to make them: those that have a place keep it for an hour.
-    #[test]
-    fn a_connection_without_a_place_is_closed_at_once_and_counted() {
-        const HOUR: Duration = Duration::from_secs(3600);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let desk = Arc::new(Desk::new().unwrap());
-        serve(listener, desk.clone(), Patience { head: HOUR, whole: HOUR }, None).unwrap();
-        let mut held: Vec<TcpStream> =
-            (0..MOST).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let mut refused = TcpStream::connect(address).unwrap();
-        let mut answer = Vec::new();
-        refused.read_to_end(&mut answer).unwrap();
-        assert!(answer.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&answer));
-        assert_eq!((read(&desk.refused), read(&desk.cut)), (1, 0));
-        // The first one has its place still: it is answered.
-        held[0].write_all(b"GET /other HTTP/1.0\r\n\r\n").unwrap();
-        answer.clear();
-        held[0].read_to_end(&mut answer).unwrap();
-        assert!(answer.starts_with(b"HTTP/1.0 404"), "{}", String::from_utf8_lossy(&answer));
-    }
-
-    /// The answer is larger than what the kernel keeps of it: the first client has asked, and does not read.
-    #[test]
-    fn a_client_that_does_not_read_holds_nobody_up_and_is_cut_off() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let desk = Arc::new(Desk::new().unwrap());
-        let patience = Patience { whole: Duration::from_secs(10), ..Patience::USUAL };
-        serve(listener, desk.clone(), patience, None).unwrap();
-        let answers = desk.clone();
-        std::thread::spawn(move || {
-            let text = Bytes::from(vec![b'x'; 24 << 20]);
-            loop {
-                for (_, one) in answers.take() {
-                    let _ = one.send(Ok(text.clone()));
-                }
-                std::thread::yield_now();
-            }
-        });
-        let ask = || {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-            stream
-        };
-        let stalled = ask();
-        let mut answer = Vec::new();
-        ask().read_to_end(&mut answer).unwrap();
-        assert!(answer.starts_with(b"HTTP/1.0 200") && answer.len() > 24 << 20);
-        until("it is cut off", || read(&desk.cut) == 1);
-        drop(stalled);
-    }
-}
+#[path = "server_tests.rs"]
+mod tests;

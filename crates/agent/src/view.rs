@@ -15,13 +15,14 @@ use iotomy_record::{IntervalCounts, Intervals, SampledTime};
 use nix::sys::signal::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::access::{Access, Door};
 use crate::budget::{Budget, Load};
 use crate::desk::{Answer, Desk, Form};
 use crate::exposed::{OfBudget, Pushes};
 use crate::exposition::Exposition;
 use crate::messages::{say, say_error};
 use crate::otlp::{self, Origin};
-use crate::server::{self, Patience, serve};
+use crate::server::{self, Patience, Server};
 use crate::settings::{Args, Settings};
 use crate::target::{self, description, target};
 
@@ -38,6 +39,7 @@ pub(crate) struct MetricsView {
     desk: Arc<Desk>,
     /// Until the server has it.
     listener: Option<TcpListener>,
+    door: Arc<Door>,
     origin: Origin,
     exposition: Exposition,
     intervals: Intervals,
@@ -58,6 +60,7 @@ impl MetricsView {
         args: Args,
         settings: Settings,
         target: Target,
+        access: Access,
         listener: TcpListener,
         desk: Desk,
     ) -> Self {
@@ -69,6 +72,7 @@ impl MetricsView {
             settings,
             desk: Arc::new(desk),
             listener: Some(listener),
+            door: Arc::new(Door::new(access)),
             origin: Origin { host: iotomy_record::printable(&host_name(), true), port: 0 },
             exposition,
             intervals: Intervals::default(),
@@ -141,6 +145,8 @@ impl MetricsView {
         own.scrapes += scrapes as u64;
         own.refused = server::read(&self.desk.refused);
         own.cut = server::read(&self.desk.cut);
+        own.unauthorized = server::read(&self.desk.unauthorized);
+        own.expiry = self.door.access().expiry();
         let pushes = &self.desk.pushes;
         own.pushes = Pushes {
             taken: server::read(&pushes.taken),
@@ -185,7 +191,13 @@ impl MetricsView {
         match reloaded {
             Ok(()) => say("SIGHUP: the configuration was read again"),
             Err(error) => {
-                say_error(&error.context("SIGHUP: the configuration stays as it was"));
+                let stays = match self.door.access().has_files() {
+                    true => {
+                        "SIGHUP: the configuration stays as it was, and so do the certificate and the token"
+                    }
+                    false => "SIGHUP: the configuration stays as it was",
+                };
+                say_error(&error.context(stays));
             }
         }
     }
@@ -202,8 +214,10 @@ impl MetricsView {
         if new.by != old.by {
             anyhow::bail!("by: to change {} to {} {fixed}", old.by.name(), new.by.name());
         }
-        // Also where the patterns are the same: other groups may have such paths by now.
+        // Also where the files and patterns are the same: there may be others by such names by now.
+        let access = Access::read(&new)?;
         let found = target(&new)?;
+        self.door.set(access);
         // Other programs count where it may be a part of the time.
         let is_other =
             is_other(&self.target, &found) || new.budget.is_some() != old.budget.is_some();
@@ -224,7 +238,8 @@ impl MetricsView {
         self.origin.port = address.port();
         let every = Duration::from_secs(self.settings.otlp_interval.into());
         let pushed = self.settings.otlp.clone().map(|endpoint| (endpoint, every));
-        serve(listener, self.desk.clone(), Patience::USUAL, pushed)?;
+        let (desk, door) = (self.desk.clone(), self.door.clone());
+        Server { listener, desk, door, patience: Patience::USUAL, pushed }.start()?;
         Ok(address)
     }
 }
@@ -249,7 +264,10 @@ impl Viewer for MetricsView {
         let Some(listener) = self.listener.take() else { return };
         self.exposition.exposed().own.began = since_epoch();
         match self.begin_to_serve(listener) {
-            Ok(address) => say(&format!("metrics are at http://{address}{}", server::PATH)),
+            Ok(address) => {
+                let scheme = if self.door.access().tls().is_some() { "https" } else { "http" };
+                say(&format!("metrics are at {scheme}://{address}{}", server::PATH));
+            }
             Err(error) => self.failed = Some(format!("cannot serve metrics: {error}")),
         }
         if let Some(endpoint) = &self.settings.otlp {

@@ -15,11 +15,11 @@ fn refused(words: &[&str]) -> String {
 }
 
 #[test]
-fn it_listens_on_the_loopback_interface_only() {
+fn it_listens_beyond_the_loopback_interface_with_tls_and_a_token_only() {
     for address in ["0.0.0.0:9979", "[::]:9979", "192.0.2.1:9979"] {
         let said = refused(&["--listen", address]);
         assert!(said.contains("is not a loopback address"), "{said}");
-        assert!(said.contains("neither TLS nor passwords"), "{said}");
+        assert!(said.contains("give tls-cert, tls-key and token-file, too"), "{said}");
     }
     assert!(refused(&["--listen", "localhost"]).contains("expected an IP address and a port"));
 }

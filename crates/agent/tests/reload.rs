@@ -43,7 +43,9 @@ fn a_file_that_is_wrong_changes_nothing_and_is_told() {
             "\nmax-service = 1\n",
             format!("invalid configuration {path}: line 2: there is no option"),
         ),
-        ("listen = '0.0.0.0:1'", String::from("0.0.0.0 is not a loopback address")),
+        ("listen = 'localhost:1'", String::from("line 1: listen: invalid address")),
+        ("token-file = 'no-such'", String::from("cannot read the token in ")),
+        ("tls-key = 'k'", String::from("tls-key is given without tls-cert")),
         ("by = 'title'", String::from("by: to change image to title takes a restart")),
         (
             "cgroup = '/no-such-*'",

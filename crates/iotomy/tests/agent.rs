@@ -30,11 +30,15 @@ fn every_option_is_handed_on_as_it_was_given() {
     command.args(["agent", "--cgroup", "/a *", "--listen", "127.0.0.1:1", "--by", "title"]);
     command.args(["--cgroup", "/b", "--max-services", "7", "--config", "agent file.toml"]);
     command.args(["--otlp-interval", "5", "--otlp", "http://a:4318", "--budget", "1 %"]);
+    command.args(["--allow-plain", "--token-file", "t", "--tls-key", "k", "--tls-cert", "c c"]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let words = String::from_utf8(output.stdout).unwrap();
-    let expected = [
+    let pairs = [
         ["--listen", "127.0.0.1:1"],
+        ["--tls-cert", "c c"],
+        ["--tls-key", "k"],
+        ["--token-file", "t"],
         ["--by", "title"],
         ["--max-services", "7"],
         ["--budget", "1 %"],
@@ -44,7 +48,8 @@ fn every_option_is_handed_on_as_it_was_given() {
         ["--cgroup", "/a *"],
         ["--cgroup", "/b"],
     ];
-    assert_eq!(words.lines().collect::<Vec<_>>(), expected.concat());
+    let expected = [&pairs.concat()[..], &["--allow-plain"]].concat();
+    assert_eq!(words.lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -90,7 +90,10 @@ impl LastStretch {
         let mut record = Trace { ring: Some(ring), ..self.common.clone() };
         let mut places = Places::default();
         for (_, step) in &self.steps {
-            places.add(&mut record, step.clone());
+            let mut step = step.clone();
+            // A call that returns while a snapshot is taken may come with the next one.
+            step.slowest.retain(|call| call.start_ns.saturating_add(call.wall_ns) > start_ns);
+            places.add(&mut record, step);
         }
         record.requests.sort_by_key(|row| Reverse(row.wall_ns));
         record.calls.iter_mut().for_each(|call| call.wall_log2 = call.wall_times.log2());

@@ -143,8 +143,14 @@ fn the_slowest_calls_are_those_of_the_stretch() {
     common.view.slowest = 2;
     let mut stretch = LastStretch::new(3_000, common);
     for (second, times) in (1..).zip([vec![90], vec![70, 5], vec![], vec![60, 50], vec![1]]) {
-        let call = |wall_ns| crate::WholeCall { wall_ns, ..Default::default() };
-        let slowest = times.into_iter().map(call).collect();
+        let call = |end_ns, wall_ns| crate::WholeCall {
+            start_ns: end_ns - wall_ns,
+            wall_ns,
+            ..Default::default()
+        };
+        let mut slowest: Vec<_> = times.into_iter().map(|ns| call(second * 1000, ns)).collect();
+        // One that returned before the stretch, and came with its first snapshot.
+        slowest.extend((second == 3).then(|| call(1_990, 80)));
         stretch.advance(&Snapshot { slowest, ..snapshot(second * 1000, vec![image(1, 1, 1)]) });
     }
     let times: Vec<u64> = stretch.record().slowest.iter().map(|call| call.wall_ns).collect();

@@ -17,6 +17,7 @@ mod raw;
 mod ring;
 mod ring_connections;
 mod rings;
+mod served;
 mod signals;
 mod title;
 
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
         "getppid" => raw::getppid(number(1)),
         // N requests of io_uring by this way.
         "rings" => rings::run(arguments.get(1).map_or("", String::as_str), number(2)),
+        // N requests over a connection with itself, which are served by this way.
+        "served" => served::run(arguments.get(1).map_or("", String::as_str), number(2)),
         // Reads by workers of a ring; their CPU time in this file.
         "ring-workers" => rings::workers(&arguments[1]),
         // 23 openat calls that fail (ENOENT) and 7 readv calls that fail (EBADF).

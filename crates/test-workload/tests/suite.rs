@@ -7,6 +7,7 @@ mod namespace;
 mod rings;
 mod rings_connections;
 mod rings_where;
+mod served;
 mod titles;
 mod truth;
 mod truth_anatomy;

@@ -64,9 +64,10 @@ impl Agent {
         let address = until_some("the agent serves", || {
             let ended = agent.child.try_wait().unwrap();
             let said = agent.said();
-            let address = said.lines().find_map(|line| line.split_once("metrics are at http://"));
+            let url = said.lines().find_map(|line| line.split_once("metrics are at "));
+            let address = url.and_then(|(_, url)| url.split_once("://"));
             match (address, ended) {
-                (Some((_, url)), _) => Some(Ok(url.strip_suffix("/metrics").unwrap().to_owned())),
+                (Some((_, rest)), _) => Some(Ok(rest.strip_suffix("/metrics").unwrap().to_owned())),
                 (None, Some(status)) => Some(Err(status)),
                 (None, None) => None,
             }

@@ -35,6 +35,10 @@ pub(crate) const MANUAL: Manual = Manual {
             "iotomy agent --otlp http://127.0.0.1:4318",
             "Push the metrics to a collector of OpenTelemetry on this machine, too:",
         ),
+        (
+            "iotomy agent --listen 0.0.0.0:9979 --tls-cert cert.pem --tls-key key.pem --token-file token",
+            "Serve the network, by TLS and to those that send the token:",
+        ),
         ("iotomy agent --config /etc/iotomy/agent.toml", "Take the options from a file:"),
         ("curl -s http://127.0.0.1:9979/metrics | grep iotomy_calls_total", "Look at the metrics:"),
     ],
@@ -52,10 +56,26 @@ const BY: [&str; 2] = ["image", "title"];
 /// metrics, with alerts and a dashboard.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentArgs {
-    /// The address and port of the metrics: of the loopback interface, as there is no encryption; port 0 is any free one
+    /// The address and port of the metrics; one beyond the loopback interface needs TLS and a token; port 0 is any free one
     /// [default: 127.0.0.1:9979]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = NonEmptyStringValueParser::new())]
     listen: Option<String>,
+
+    /// Serve by TLS with the certificate in FILE, and those above it, in PEM form; read again at SIGHUP
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key of --tls-cert, in PEM form
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+
+    /// Answer only requests that send the token in FILE, as `Authorization: Bearer TOKEN`; read again at SIGHUP
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Serve other addresses than loopback ones without TLS and a token, behind a proxy that has them
+    #[arg(long)]
+    allow_plain: bool,
 
     /// Watch the control groups of such a path, and those below, instead of the whole machine
     ///
@@ -108,6 +128,9 @@ pub(crate) fn run(args: AgentArgs) -> Result<ExitCode> {
     let mut give = |option: &str, value: OsString| words.extend([option.into(), value]);
     for (option, value) in [
         ("--listen", args.listen.map(OsString::from)),
+        ("--tls-cert", args.tls_cert.map(OsString::from)),
+        ("--tls-key", args.tls_key.map(OsString::from)),
+        ("--token-file", args.token_file.map(OsString::from)),
         ("--by", args.by.map(OsString::from)),
         ("--max-services", args.max_services.map(|most| most.to_string().into())),
         ("--budget", args.budget.map(OsString::from)),
@@ -118,5 +141,6 @@ pub(crate) fn run(args: AgentArgs) -> Result<ExitCode> {
         value.into_iter().for_each(|value| give(option, value));
     }
     args.cgroup.into_iter().for_each(|pattern| give("--cgroup", pattern.into()));
+    words.extend(args.allow_plain.then(|| "--allow-plain".into()));
     program::become_program(PROGRAM, "build-agent", words)
 }

@@ -5,7 +5,8 @@
  * only reads.
  *
  * Hooks: BTF-typed raw tracepoints sys_enter, sys_exit, tcp_destroy_sock and, where the kernel has
- * it (Linux 6.3), sk_data_ready. Without the latter a request begins when it is first read.
+ * it (Linux 6.3), sk_data_ready. Without the latter a request begins when it is first read. Raw
+ * tracepoints of io_uring, where the kernel has them (exchange_rings.bpf.h).
  *
  * Of an end that was connected to, a request begins with the first byte that arrives, and its
  * answer ends with the last byte that is written before the next read. Of the end that connected,
@@ -21,8 +22,8 @@
  * Limits: of more than some thousand connections that wait with bytes to be accepted, those longest
  * there are taken for newly arrived. It knows no protocol. Requests that are read together are one,
  * and so are requests that are written before an answer is read. The thread that serves may serve
- * others meanwhile: its time is split all the same. What io_uring moves is not seen. Every map is
- * bounded, and what finds no room is counted.
+ * others meanwhile: its time is split all the same. Every map is bounded, and what finds no room is
+ * counted.
  */
 #include "types.bpf.h"
 #include "exchanges_types.bpf.h"
@@ -53,6 +54,13 @@ struct target {
 	u32 pad;
 };
 
+/* A write that is under way. */
+struct writing {
+	u64 generation; /* of the exchange that it is of */
+	u32 wrote;	/* there is one */
+	u32 began;	/* the exchange began with it */
+};
+
 /* Of a watched thread, what this object adds to its `struct thread`. */
 struct serving {
 	/* Its blocked time, in all and in page faults, when it was last looked at. */
@@ -66,9 +74,7 @@ struct serving {
 	/* Its call. */
 	u32 in_call;
 	u32 waits;
-	u32 wrote; /* of the exchange of this generation */
-	u32 began; /* the exchange began with it */
-	u64 generation;
+	struct writing write;
 	struct target from;
 	struct target to;
 };
@@ -93,6 +99,7 @@ static __always_inline void lose(void)
 #include "exchange_rows.bpf.h"
 #include "channels.bpf.h"
 #include "serving.bpf.h"
+#include "exchange_rings.bpf.h"
 
 static __always_inline u32 abi_of(struct task_struct *task)
 {

@@ -21,6 +21,7 @@ struct exchange_knobs {
 	__u8 waits[2][512];	/* one of these, by ABI and number */
 	__u8 transfers[2][512]; /* from + 1 | (to + 1) << 4, as arguments */
 	__u8 flags[2][512];	/* the argument that has the flags of a receive, + 1 */
+	__u8 operations[256];	/* what those of io_uring do: 1 reads, 2 writes */
 };
 
 struct exchange_counters {

@@ -41,6 +41,36 @@ struct file___before_6_13 {
 	} f_count;
 };
 
+struct io_close {
+	int fd;
+	u32 file_slot;
+};
+
+/* The registered files of a ring: since Linux 6.13, and before. */
+struct io_rsrc_node {
+	u64 file_ptr;
+};
+
+struct io_ring_ctx___nodes {
+	struct {
+		struct {
+			u32 nr;
+			struct io_rsrc_node **nodes;
+		} data;
+	} file_table;
+};
+
+struct io_fixed_file {
+	u64 file_ptr;
+};
+
+struct io_ring_ctx___files {
+	u32 nr_user_files;
+	struct {
+		struct io_fixed_file *files;
+	} file_table;
+};
+
 #pragma clang attribute pop
 
 #endif

@@ -24,8 +24,7 @@ static __always_inline void begin_call(struct serving *s, const struct thread *t
 	newly_blocked(s, t);
 	s->in_call = 1;
 	s->waits = FOR_OTHERS;
-	s->wrote = 0;
-	s->began = 0;
+	__builtin_memset(&s->write, 0, sizeof(s->write));
 	__builtin_memset(&s->from, 0, sizeof(s->from));
 	__builtin_memset(&s->to, 0, sizeof(s->to));
 }
@@ -40,11 +39,11 @@ static __always_inline bool waits_for_answer(const struct serving *s)
 	return ch && ch->began_ns && !ch->end_ns;
 }
 
-static __always_inline void end_call(struct serving *s, const struct thread *t)
+/* What the thread was blocked for in its call, until now. */
+static __always_inline void settle_call(struct serving *s, const struct thread *t)
 {
 	u64 blocked_ns = newly_blocked(s, t);
 
-	s->in_call = 0;
 	switch (s->waits) {
 	case FOR_DISK:
 		s->disk_ns += blocked_ns;
@@ -63,12 +62,21 @@ static __always_inline void end_call(struct serving *s, const struct thread *t)
 	}
 }
 
-/* The thread that an exchange is of from now on. */
+static __always_inline void end_call(struct serving *s, const struct thread *t)
+{
+	settle_call(s, t);
+	s->in_call = 0;
+}
+
+/* The thread that an exchange is of from now on; without `s` and `t`, one of io_uring's, of which
+ * no times are known. */
 static __always_inline void begin_serving(struct channel *ch, const struct serving *s,
 					  const struct thread *t, u64 now)
 {
 	ch->read_ns = now;
 	ch->tid = (u32)bpf_get_current_pid_tgid();
+	if (!s || !t)
+		return;
 	ch->key.image = t->image;
 	ch->off_ns = t->off_ns;
 	ch->blocked_ns = t->blocked_ns;
@@ -81,14 +89,17 @@ static __always_inline void begin_serving(struct channel *ch, const struct servi
 static __always_inline void spend(struct channel *ch, const struct serving *s,
 				  const struct thread *t, u64 now)
 {
-	u64 off_ns = t->off_ns - ch->off_ns, blocked_ns = t->blocked_ns - ch->blocked_ns;
-	u64 wall_ns = now - ch->read_ns;
+	u64 off_ns, blocked_ns, wall_ns = now - ch->read_ns;
 	struct spent *spent = &ch->spent;
 
 	if (ch->tid != (u32)bpf_get_current_pid_tgid()) {
 		ch->moved = 1;
 		return;
 	}
+	if (!s || !t)
+		return;
+	off_ns = t->off_ns - ch->off_ns;
+	blocked_ns = t->blocked_ns - ch->blocked_ns;
 	spent->on_cpu_ns = wall_ns > off_ns ? wall_ns - off_ns : 0;
 	spent->runnable_ns = off_ns - blocked_ns;
 	spent->disk_ns = s->disk_ns - ch->disk_ns;
@@ -97,13 +108,14 @@ static __always_inline void spend(struct channel *ch, const struct serving *s,
 	spent->other_ns = blocked_ns - spent->disk_ns - spent->peer_ns - spent->lock_ns;
 }
 
-/* A call that is about to write. */
-__noinline int begin_write(struct channel *ch, struct serving *s, const struct thread *t, u64 sk)
+/* A call that is about to write, or an operation of io_uring. */
+__noinline int begin_write(struct channel *ch, struct writing *w, struct serving *s,
+			   const struct thread *t, u64 sk)
 {
 	u64 now = bpf_ktime_get_ns();
 	bool asks;
 
-	if (!ch || !s || !t)
+	if (!ch || !w)
 		return 0;
 	asks = ch->key.role == ROLE_CONNECT;
 	/* What is sent without a request is no answer, and what no answer can come to, no request.
@@ -119,37 +131,42 @@ __noinline int begin_write(struct channel *ch, struct serving *s, const struct t
 		ch->pipelined = ch->next_pipelined;
 		ch->next_pipelined = 0;
 		begin_serving(ch, s, t, now);
-		s->began = 1;
+		w->began = 1;
 	}
-	s->generation = ch->generation;
-	s->wrote = 1;
+	w->generation = ch->generation;
+	w->wrote = 1;
 	if (asks) {
-		s->asked = s->to;
+		if (s) {
+			s->asked.sk = sk;
+			s->asked.inode = ch->inode;
+		}
 		return 0;
 	}
 	ch->write_ns = now;
 	__sync_fetch_and_add(&ch->writing, 1);
 	/* Another thread has ended it meanwhile. */
-	if (s->generation != ch->generation) {
-		s->wrote = 0;
+	if (w->generation != ch->generation) {
+		w->wrote = 0;
 		if (ch->writing)
 			__sync_fetch_and_sub(&ch->writing, 1);
 	}
 	return 0;
 }
 
-__noinline int end_write(struct channel *ch, struct serving *s, const struct thread *t, long ret)
+__noinline int end_write(struct channel *ch, const struct writing *w, struct serving *s,
+			 const struct thread *t, long ret)
 {
 	u64 now = bpf_ktime_get_ns();
 
 	/* It may be over already: end_of. */
-	if (!ch || !s || !t || !s->wrote || s->generation != ch->generation)
+	if (!ch || !w || !w->wrote || w->generation != ch->generation)
 		return 0;
 	if (ch->key.role == ROLE_CONNECT) {
 		/* Nothing was asked. */
-		if (ret <= 0 && s->began && !ch->end_ns) {
+		if (ret <= 0 && w->began && !ch->end_ns) {
 			ch->began_ns = 0;
-			s->asked.sk = 0;
+			if (s)
+				s->asked.sk = 0;
 		}
 		return 0;
 	}
@@ -161,12 +178,12 @@ __noinline int end_write(struct channel *ch, struct serving *s, const struct thr
 	return 0;
 }
 
-/* A call that has read. */
+/* A call that has read, or an operation of io_uring. */
 __noinline int end_read(struct channel *ch, struct serving *s, const struct thread *t, u64 sk)
 {
 	u64 now = bpf_ktime_get_ns(), arrived_ns;
 
-	if (!ch || !s || !t)
+	if (!ch)
 		return 0;
 	if (ch->key.role == ROLE_CONNECT) {
 		note_read(ch, sk);
@@ -230,7 +247,7 @@ __noinline int begin_transfer(struct serving *s, const struct thread *t)
 	if (s->waits == FOR_OTHERS)
 		s->waits = waits_for(&s->to, ch);
 	if (ch)
-		begin_write(ch, s, t, s->to.sk);
+		begin_write(ch, &s->write, s, t, s->to.sk);
 	else
 		s->to.sk = 0;
 	return 0;
@@ -250,7 +267,7 @@ __noinline int end_transfer(struct serving *s, const struct thread *t, long ret)
 	if (s->to.sk) {
 		ch = known_channel(s->to.sk, s->to.inode);
 		if (ch)
-			end_write(ch, s, t, ret);
+			end_write(ch, &s->write, s, t, ret);
 	}
 	return 0;
 }

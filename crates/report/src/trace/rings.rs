@@ -24,6 +24,10 @@ const UNSEEN_THOUGH_CHOSEN: &str = "io_uring: ring operations were not watched: 
 const UNSEEN: &str = "io_uring: what its rings did was not watched; the table of calls has \
     io_uring_enter only, without their bytes and errors";
 
+/// The remark where a submission thread took requests.
+const QUEUED_UNSEEN: &str = "sqpoll: the time of a request begins when the submission thread takes it; how long it \
+    was in the ring before is not seen";
+
 /// The remark where classic asynchronous I/O was used.
 const AIO: &str = "io_submit: what classic asynchronous I/O read and wrote is not seen; its bytes are in no table";
 
@@ -87,6 +91,11 @@ fn has_aio(record: &Trace) -> bool {
     record.calls.iter().any(|call| call.syscall.starts_with("io_submit") && call.calls > 0)
 }
 
+/// Whether a submission thread took requests.
+fn has_submission_thread(record: &Trace) -> bool {
+    record.ring_operations.iter().any(|row| row.sqpoll > 0)
+}
+
 /// How many requests a call of `io_uring_enter` submitted. `None` where that is not known: of images of which a
 /// submission thread took requests, and where calls were left out.
 fn batches(record: &Trace) -> Option<String> {
@@ -141,6 +150,9 @@ fn print_table(page: &mut Page<'_>, record: &Trace, images: usize, usual_rows: u
     table(page, record, images, extent).print(page, "");
     if let Some(batches) = batches(record) {
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &batches);
+    }
+    if has_submission_thread(record) {
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, QUEUED_UNSEEN);
     }
 }
 
@@ -211,5 +223,8 @@ pub(super) fn sheet(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Op
         sheet.notes.push(AIO.to_owned());
     }
     sheet.notes.extend(batches(record));
+    if has_submission_thread(record) {
+        sheet.notes.push(QUEUED_UNSEEN.to_owned());
+    }
     Some(sheet.without_empty_columns())
 }

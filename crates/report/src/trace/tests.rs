@@ -320,8 +320,11 @@ fn requests_of_a_submission_are_told_where_the_program_submits_them() {
         text.contains("  3.9 requests a submission, by 200 calls of io_uring_enter\n"),
         "{text}"
     );
+    assert!(!text.contains("in the ring before"), "{text}");
     record.ring_operations[0].sqpoll = 1;
-    assert!(!rendered(&record).contains("a submission"));
+    let text = rendered(&record);
+    assert!(!text.contains("a submission"), "{text}");
+    assert!(text.contains("sqpoll: the time of a request begins when"), "{text}");
 }
 
 #[test]
